@@ -96,15 +96,13 @@ static uint64_t count_in_hash(const struct bpf_map *map)
 
 static int open_netobs(struct subject *subject, int design, uint32_t flows)
 {
-	const struct store_options special = {
-		.has_nat = design == DESIGN_NAT,
-	};
 	int err;
 
 	subject->engine = malloc(sizeof(*subject->engine));
 	if (!subject->engine)
 		return -ENOMEM;
-	err = engine_open(subject->engine, flows, &special);
+	err = engine_open(subject->engine, flows,
+			  design == DESIGN_NAT ? NETOBS_NAT : 0);
 	subject->target = engine_target(subject->engine);
 	return err;
 }

@@ -230,12 +230,11 @@ static int measure_maps(struct bench *bench)
 
 static int measure_engine(struct bench *bench, struct drain_result *result)
 {
-	const struct store_options defaults = { 0 };
 	const uint64_t rss = read_field("/proc/self/status", "VmRSS");
 	int err;
 
 	bench->maps_before = sum_maps();
-	err = engine_open(&bench->engine, bench->packets.flows, &defaults);
+	err = engine_open(&bench->engine, bench->packets.flows, 0);
 	bench->target = engine_target(&bench->engine);
 	err = err ?: engine_adapt(&bench->engine, &bench->runner, &bench->target);
 	err = err ?: open_drain_sink(bench);

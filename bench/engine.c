@@ -59,25 +59,23 @@ static int make_host(struct host *host)
 	return topology_update(host);
 }
 
-int engine_open(struct engine *engine, uint32_t flows,
-		const struct store_options *special)
+int engine_open(struct engine *engine, uint32_t flows, uint64_t flags)
 {
 	const uint32_t max_flows = max_u64(MAX_FLOWS, 2ULL * flows);
 	struct pipeline_options options = {
-		.store = *special,
+		.store = { .opts = &engine->opts },
 		.merge = { .interval_ns = INTERVAL_S * NSEC_PER_SEC,
 			   .idle_timeout_ns = IDLE_S * NSEC_PER_SEC,
 			   .max_flows = max_flows,
 			   .on_flow = count_flow,
 			   .user = engine },
 	};
-	NETOBS_OPTS(netobs_opts, opts);
 	int err;
 
-	options.store.max_flows = max_flows;
-	options.store.clock = CLOCK_HOST;
-	options.store.direction = NETOBS_EGRESS;
 	*engine = (struct engine){
+		.opts = { .max_flows = max_flows,
+			  .flags = flags,
+			  .direction = NETOBS_EGRESS },
 		.log = { .write = print_engine_log },
 		.programs = { { -1, -1 } },
 		.stats = { .sz = sizeof(engine->stats) },
@@ -87,8 +85,9 @@ int engine_open(struct engine *engine, uint32_t flows,
 	if (!err)
 		err = pipeline_open(&engine->pipeline, &options, &engine->log);
 	if (!err)
-		err = features_open(&engine->features, &engine->pipeline, &opts,
-				    NULL, &engine->host, &engine->log);
+		err = features_open(&engine->features, &engine->pipeline,
+				    &engine->opts, NULL, &engine->host,
+				    &engine->log);
 	err = err ?: pipeline_init(&engine->pipeline, &engine->host);
 	if (err)
 		return err;

@@ -11,6 +11,7 @@
 #include <netobs/sink.h>
 
 struct engine {
+	struct netobs_opts opts;
 	struct log log;
 	struct host host; /* of one interface */
 	struct pipeline pipeline;
@@ -24,9 +25,8 @@ struct engine {
 	void *user;
 };
 
-/* As netobsctl flows does by default but for @special, with room for @flows. */
-int engine_open(struct engine *engine, uint32_t flows,
-		const struct store_options *special);
+/* As netobsctl flows does by default but for @flags of netobs_opts, with room for @flows. */
+int engine_open(struct engine *engine, uint32_t flows, uint64_t flags);
 void engine_close(struct engine *engine);
 
 /* Its program, for outgoing packets, and what user space does while they run through it. */

@@ -36,7 +36,8 @@ struct fixture {
 /* Once: it takes seconds in an emulated machine. */
 static int load(void **state)
 {
-	const struct store_options options = { .max_flows = 1000 };
+	static const struct netobs_opts opts = { .max_flows = 1000 };
+	const struct store_options options = { .opts = &opts };
 	static struct fixture f;
 	int err;
 

@@ -71,7 +71,8 @@ static void on_entries(void *ctx, enum drain_reading reading,
 static int setup(void **state)
 {
 	static struct fixture f;
-	const struct store_options options = { .max_flows = ROOM };
+	static const struct netobs_opts opts = { .max_flows = ROOM };
+	const struct store_options options = { .opts = &opts };
 	int err;
 
 	f = (struct fixture){ 0 };

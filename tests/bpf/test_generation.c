@@ -17,7 +17,8 @@ struct fixture {
 static int setup(void **state)
 {
 	static struct fixture f;
-	const struct store_options options = { .max_flows = 64 };
+	static const struct netobs_opts opts = { .max_flows = 64 };
+	const struct store_options options = { .opts = &opts };
 
 	f = (struct fixture){ 0 };
 	*state = &f;

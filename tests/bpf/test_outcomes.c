@@ -20,8 +20,8 @@ enum {
 	SLOTS_BYTES = OUTCOME_SLOTS * sizeof(struct outcome_slot),
 };
 
-static const struct store_options small = { .max_flows = 1000,
-					    .clock = CLOCK_HOST };
+static const struct netobs_opts few_flows = { .max_flows = 1000 };
+static const struct store_options small = { .opts = &few_flows };
 
 static unsigned int seed;
 

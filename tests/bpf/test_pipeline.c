@@ -21,6 +21,7 @@ static const struct rate all_packets;
 
 /* One interface, every drain reports all. */
 struct fixture {
+	struct netobs_opts opts;
 	struct witness witness;
 	struct log log;
 	struct host host;
@@ -74,7 +75,7 @@ static void open_lanes(struct fixture *f, uint32_t max_flows, uint32_t lanes)
 						   { .ifindex = 0 } };
 	const struct pipeline_options options = {
 		.store = {
-			.max_flows = max_flows,
+			.opts = &f->opts,
 			.lanes = lanes,
 			.log_slots = LOG_SLOTS,
 		},
@@ -93,6 +94,7 @@ static void open_lanes(struct fixture *f, uint32_t max_flows, uint32_t lanes)
 	done(f);
 	memset(f, 0, sizeof(*f));
 	f->is_open = true;
+	f->opts.max_flows = max_flows;
 	inject_pin();
 	f->log = witness_log(&f->witness);
 	world_build(&f->host, 1, links);
@@ -262,11 +264,11 @@ static uint64_t limit_memory(struct fixture *f, uint64_t room)
 {
 	struct pipeline_options options = f->pipeline.options;
 
-	options.store.max_memory = bytes_of(f) + room;
+	f->opts.max_memory = bytes_of(f) + room;
 	pipeline_done(&f->pipeline);
 	programs_close(&f->programs);
 	open_pipeline(f, &options);
-	return options.store.max_memory;
+	return f->opts.max_memory;
 }
 
 CASE(memory_stays_below_its_cap)

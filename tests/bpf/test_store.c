@@ -15,8 +15,8 @@
 
 static const struct rate all_packets;
 
-static const struct store_options small = { .max_flows = 1000,
-					    .clock = CLOCK_HOST };
+static const struct netobs_opts few_flows = { .max_flows = 1000 };
+static const struct store_options small = { .opts = &few_flows };
 
 static void open_quietly(struct store *store, struct log *silent)
 {
@@ -112,7 +112,8 @@ TEST(store_takes_what_is_documented)
 		{ 2, 11162 },  { 8, 26010 },   { 16, 45875 },
 		{ 64, 98304 }, { 128, 90112 },
 	};
-	const struct store_options usual = { .max_flows = 1 << 20 };
+	const struct netobs_opts opts = { .max_flows = 1 << 20 };
+	const struct store_options usual = { .opts = &opts };
 
 	for (size_t i = 0; i < ARRAY_SIZE(documented); i++) {
 		const uint64_t expected = documented[i].kib << 10;
@@ -234,11 +235,11 @@ TEST(programs_of_other_directions_are_not_loaded)
 	assert_int_equal(filter_new("udp", &filters[1], &error), 0);
 	for (size_t i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
 		const struct filter *filter = filters[i % 2];
-		const struct store_options options = {
-			.max_flows = 1000,
-			.direction = cases[i / 2].direction,
-			.filter = filter
+		const struct netobs_opts opts = {
+			.max_flows = 1000, .direction = cases[i / 2].direction
 		};
+		const struct store_options options = { .opts = &opts,
+						       .filter = filter };
 		struct programs programs;
 		struct store store;
 
@@ -257,8 +258,9 @@ TEST(programs_of_other_directions_are_not_loaded)
 
 TEST(store_that_cannot_be_made_says_why)
 {
-	const struct store_options tight = { .max_flows = 1000,
-					     .max_memory = 1 << 20 };
+	const struct netobs_opts opts = { .max_flows = 1000,
+					  .max_memory = 1 << 20 };
+	const struct store_options tight = { .opts = &opts };
 	struct witness witness = { 0 };
 	struct log log = witness_log(&witness);
 	struct store store;

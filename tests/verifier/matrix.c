@@ -584,15 +584,18 @@ static int load_flows_of(struct store *store, const struct choice *choice,
 static int load_flows(const struct choice *choice)
 {
 	const struct rate rate = rate_chosen(choice->of[FLOW_SAMPLING]);
-	struct store_options options = {
+	const struct netobs_opts opts = {
 		.max_flows = FLOWS_MAX,
+		.rtt = choice->of[FLOW_RTT],
+		.max_connections = CONNECTIONS,
+		.flags = choice->of[FLOW_NAT] != NAT_OFF ? NETOBS_NAT : 0,
+	};
+	struct store_options options = {
+		.opts = &opts,
 		.clock = (enum clock_kind)choice->of[FLOW_CLOCK],
 		.lanes = choice->of[FLOW_LANES] ? LANES_MAX : 1,
 		.rate = rate,
-		.rtt = choice->of[FLOW_RTT],
-		.connections = CONNECTIONS,
 		.has_alerts = choice->of[FLOW_ALERTS],
-		.has_nat = choice->of[FLOW_NAT] != NAT_OFF,
 	};
 	struct filter *filter;
 	struct store store = { 0 };
@@ -647,12 +650,15 @@ static int set_filter(struct store *store, const struct filter *filter)
 
 static int load_alerts(const struct choice *choice)
 {
-	const struct store_options options = {
+	static const struct netobs_opts opts = {
 		.max_flows = FLOWS_MAX,
+		.rtt = 1,
+		.max_connections = CONNECTIONS,
+	};
+	const struct store_options options = {
+		.opts = &opts,
 		.clock = choice->of[0] ? CLOCK_PACKET : CLOCK_HOST,
 		.lanes = 1,
-		.rtt = true,
-		.connections = CONNECTIONS,
 		.has_alerts = true,
 	};
 	struct filter_rule rules[FILTER_RULES_MAX];

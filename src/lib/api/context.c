@@ -557,7 +557,9 @@ void context_set_interval(struct netobs *ctx, const struct netobs_opts *opts)
 {
 	int64_t began_ns = ctx->due_ns - interval_ns(ctx);
 
-	ctx->opts = *opts;
+	ctx->opts.interval_ms = opts->interval_ms;
+	ctx->opts.active_timeout_ms = opts->active_timeout_ms;
+	ctx->opts.idle_timeout_ms = opts->idle_timeout_ms;
 	context_set_times(opts, &ctx->pipeline.merge.options);
 	ctx->due_ns = max_u64(began_ns + interval_ns(ctx), clock_boot_ns());
 	arm_timer(ctx);

@@ -150,21 +150,11 @@ struct pipeline_options context_pipeline_options(struct netobs *ctx)
 	const struct netobs_opts *opts = &ctx->opts;
 	struct pipeline_options options = {
 		.store = {
-			.max_flows = opts->max_flows,
-			.max_memory = opts->max_memory,
+			.opts = opts,
 			.filter = ctx->filter,
 			.rate = context_rate(opts),
-			.rtt = opts->rtt,
-			.connections = opts->max_connections,
 			.has_alerts = opts->rtt && opts->on_alert,
-			.has_nat = opts->flags & NETOBS_NAT,
-			.disabled_features = opts->disable_features,
 			.pinned = ctx->pinned.dir_fd < 0 ? NULL : &ctx->pinned,
-			.direction = opts->direction,
-			.attach_order = opts->attach_order,
-			.attach_kinds = opts->disable_features &
-					(1 << NETOBS_FEATURE_TCX |
-					 1 << NETOBS_FEATURE_CLSACT),
 		},
 		.merge = {
 			.per_interface = opts->flags & NETOBS_PER_INTERFACE,

@@ -87,7 +87,7 @@ static int add_translations(struct features *features, struct pipeline *pipeline
 	};
 	int err;
 
-	if (!store->options.has_nat)
+	if (!(opts->flags & NETOBS_NAT))
 		return 0;
 	err = translations_open(&features->translations, &store->maps,
 				store->n_cpus, &options, log);

@@ -363,7 +363,8 @@ static void try_trace(struct trial *trial)
 
 static void trial_open(struct trial *trial, const struct log *log)
 {
-	const struct store_options options = { .max_flows = 1024,
+	static const struct netobs_opts opts = { .max_flows = 1024 };
+	const struct store_options options = { .opts = &opts,
 					       .clock = CLOCK_PACKET };
 
 	int err;

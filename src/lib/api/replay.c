@@ -276,8 +276,8 @@ static int start_replay(struct replay *replay)
 
 	if (err)
 		return err;
+	replay->ctx->opts.direction = NETOBS_INGRESS; /* as all packets are */
 	options.store.clock = CLOCK_PACKET;
-	options.store.direction = NETOBS_INGRESS; /* as all packets are */
 	options.merge.single_point = true;
 	options.merge.hide_link = hides_link(replay);
 	err = context_open_pipeline(replay->ctx, &options, &replay->nowhere);

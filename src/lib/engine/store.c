@@ -32,7 +32,8 @@ static int open_overflow(struct store *store)
 {
 	int err = overflow_init(&store->overflow,
 				program_set_map_fd(&store->maps, "overflows"),
-				store->options.max_flows, store->overflow_bytes);
+				store->options.opts->max_flows,
+				store->overflow_bytes);
 
 	if (err)
 		log_error(store->log, "cannot make overflow tables: %s",
@@ -84,11 +85,11 @@ static uint32_t lanes_needed(void)
 
 static int find_nat(struct store *store)
 {
-	const uint64_t disabled = store->options.disabled_features;
+	const struct netobs_opts *opts = store->options.opts;
 	int err = 0;
 
-	if (store->options.has_nat)
-		err = disabled >> NETOBS_FEATURE_NAT & 1 ?
+	if (opts->flags & NETOBS_NAT)
+		err = opts->disable_features >> NETOBS_FEATURE_NAT & 1 ?
 			      -ENOTSUP :
 			      nat_find_layout(&store->nat, store->log);
 	if (err)

@@ -12,6 +12,7 @@
 #include "rates.h"
 #include "tables.h"
 
+#include <netobs/netobs.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,22 +23,15 @@ enum { STORE_CONNECTIONS_MAX = 1 << 24 };
 struct ring_buffer;
 
 struct store_options {
-	uint64_t max_flows; /* per interval */
-	uint64_t max_memory; /* bytes of maps and of flows in this process; 0: enough for max_flows */
+	/* The context's, or those of a test; they stay the caller's. Callbacks are not called. */
+	const struct netobs_opts *opts;
 	enum clock_kind clock;
 	uint32_t lanes;	    /* per CPU, see types.h; 0: as this kernel needs */
 	uint32_t log_slots; /* per CPU, a power of two; 0: as fits this machine */
 	const struct filter *filter; /* NULL: all packets; stays the caller's */
 	struct rate rate;	     /* sampling rate if there is no filter */
-	bool rtt;		     /* measure connections */
-	uint32_t connections; /* slots of their table; 0: as memory allows */
 	bool has_alerts; /* there may be rules about connections; requires rtt */
-	bool has_nat;	 /* report translations */
-	uint64_t disabled_features; /* as netobs_opts.disable_features */
 	struct pinned *pinned; /* the set that outlives the process; NULL: none does */
-	enum netobs_direction direction; /* observe packets of this direction */
-	uint32_t attach_order; /* these two are for pinned_state only */
-	uint32_t attach_kinds;
 };
 
 struct store {
@@ -59,7 +53,7 @@ struct store {
 	struct count *unclaimed; /* mapped: packets that found no free lane */
 	struct overflow overflow;
 	struct connections connections; /* mapped; zeroes without RTT */
-	struct nat_layout nat; /* structs of this kernel; zeroes unless has_nat */
+	struct nat_layout nat; /* structs of this kernel; zeroes without NETOBS_NAT */
 	struct ring_buffer *notices;
 	struct origins origins;
 	struct rates rates;	   /* of the loaded programs */

@@ -5,6 +5,7 @@
 #include "base/util.h"
 
 #include <errno.h>
+#include <netobs/probe.h>
 #include <netobs/stats.h>
 #include <stdio.h>
 #include <string.h>
@@ -85,26 +86,33 @@ bool store_adopt(struct store *store, const struct conn_part *first)
 	return false;
 }
 
+/* @return the kinds of attachments that are disabled */
+static uint32_t attach_kinds(const struct netobs_opts *opts)
+{
+	return opts->disable_features &
+	       (1 << NETOBS_FEATURE_TCX | 1 << NETOBS_FEATURE_CLSACT);
+}
+
 void store_note_kept(struct store *store)
 {
-	const struct store_options *options = &store->options;
-	const struct pinned_state *state = options->pinned->state;
-	const bool is_sized = overflow_choose_room(options->max_flows,
-						   store->overflow_bytes) ==
-			      state->overflow_room;
+	const struct netobs_opts *opts = store->options.opts;
+	const struct pinned_state *state = store->options.pinned->state;
+	const bool is_sized =
+		overflow_choose_room(opts->max_flows, store->overflow_bytes) ==
+		state->overflow_room;
 	const struct {
 		uint32_t bit;
 		const char *name;
 		bool is_kept;
 	} all[] = {
 		{ NETOBS_KEPT_MAX_FLOWS, "max_flows",
-		  !is_sized && options->max_flows != state->max_flows },
+		  !is_sized && opts->max_flows != state->max_flows },
 		{ NETOBS_KEPT_MAX_MEMORY, "max_memory",
-		  !is_sized && options->max_memory != state->max_memory },
+		  !is_sized && opts->max_memory != state->max_memory },
 		{ NETOBS_KEPT_ATTACH, "attach",
-		  options->attach_kinds != state->attach_kinds },
+		  attach_kinds(opts) != state->attach_kinds },
 		{ NETOBS_KEPT_ATTACH_ORDER, "attach_order",
-		  options->attach_order != state->attach_order },
+		  opts->attach_order != state->attach_order },
 	};
 	char names[64] = "";
 	size_t len = 0;
@@ -124,6 +132,7 @@ void store_note_kept(struct store *store)
 
 void store_publish(struct store *store)
 {
+	const struct netobs_opts *opts = store->options.opts;
 	struct pinned_state state = {
 		.n_cpus = store->n_cpus,
 		.lanes = store->lanes,
@@ -131,10 +140,10 @@ void store_publish(struct store *store)
 		.log_slots = store->log_slots,
 		.overflow_room = store->overflow.room,
 		.overflow_part = store->overflow.part,
-		.max_flows = store->options.max_flows,
-		.max_memory = store->options.max_memory,
-		.attach_order = store->options.attach_order,
-		.attach_kinds = store->options.attach_kinds,
+		.max_flows = opts->max_flows,
+		.max_memory = opts->max_memory,
+		.attach_order = opts->attach_order,
+		.attach_kinds = attach_kinds(opts),
 		.has_rules = true,
 		.secret = store->secret,
 	};

@@ -52,12 +52,12 @@ static uint32_t choose_log_slots(uint32_t n_cpus)
 /* A power of two; as many as asked for, else as memory allows. */
 static uint32_t choose_conn_buckets(const struct store_options *options)
 {
-	const uint64_t room =
-		min_u64(options->max_memory ?: UINT64_MAX, memory_room(""));
-	const uint32_t max = options->connections;
+	const uint64_t room = min_u64(options->opts->max_memory ?: UINT64_MAX,
+				      memory_room(""));
+	const uint32_t max = options->opts->max_connections;
 	uint32_t n = CONNECTIONS_MIN;
 
-	if (!options->rtt)
+	if (!options->opts->rtt)
 		return 0;
 	while (n < (max ?: CONNECTIONS_DEFAULT) &&
 	       (max ||
@@ -112,11 +112,11 @@ static uint64_t coming_bytes(const struct store *store)
 	return conn_parts_bytes_most(parts) - conn_parts_bytes(parts);
 }
 
-/* Check options.max_memory. @ret_max: bytes of it left for entries; 0: no limit */
+/* Check max_memory. @ret_max: bytes of it left for entries; 0: no limit */
 static int check_max_memory(const struct store *store, uint64_t *ret_max)
 {
 	uint64_t fixed = store_bytes(store) + coming_bytes(store);
-	uint64_t max = store->options.max_memory;
+	uint64_t max = store->options.opts->max_memory;
 	uint64_t least = fixed + ENTRIES_MIN;
 
 	if (max && max < least) {

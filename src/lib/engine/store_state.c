@@ -11,6 +11,8 @@ enum { CONN_IDLE_SECONDS = 10 };
 
 struct flow_knobs store_knobs(const struct store *store)
 {
+	const struct netobs_opts *opts = store->options.opts;
+
 	return (struct flow_knobs){
 		.n_cpus = store->n_cpus,
 		.l1_buckets = store->l1_buckets,
@@ -18,16 +20,16 @@ struct flow_knobs store_knobs(const struct store *store)
 		.overflow_part = store->overflow.part,
 		.lanes = store->lanes,
 		.clock = store->options.clock,
-		.direction = store->options.direction,
+		.direction = opts->direction,
 		.secret = store->secret,
 		.filter = store->options.filter,
 		.may_filter = store->options.pinned,
 		.rates = store->rates.numbers,
 		.rate = store->options.rate,
-		.rtt = store->options.rtt,
+		.rtt = opts->rtt,
 		.conn_buckets = store->conn_buckets,
 		.has_alerts = store->options.has_alerts,
-		.nat = store->options.has_nat ? &store->nat : NULL,
+		.nat = opts->flags & NETOBS_NAT ? &store->nat : NULL,
 		.part_bits = store->part_bits,
 		.conn_idle = CONN_IDLE_SECONDS,
 	};

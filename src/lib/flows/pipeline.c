@@ -171,8 +171,8 @@ int pipeline_init(struct pipeline *pipeline, const struct host *host)
 	limit_kept(pipeline);
 	merge_init(&pipeline->merge, &pipeline->options.merge, host,
 		   &pipeline->clock);
-	fold_init(&pipeline->fold, &pipeline->store.secret, store->max_flows,
-		  pipeline->store.entry_bytes);
+	fold_init(&pipeline->fold, &pipeline->store.secret,
+		  store->opts->max_flows, pipeline->store.entry_bytes);
 	drain_init(&pipeline->drain, &pipeline->store, &pipeline->fold,
 		   on_entries, pipeline);
 	err = logs_init(&pipeline->logs, &pipeline->store, on_records, pipeline);
