@@ -50,8 +50,4 @@
 #define OPTION_KEEP(...) __VA_ARGS__
 #define OPTION_DROP(...)
 
-/* @macro(...), once the macro and its arguments are known. */
-#define OPTION_CALL(...) OPTION_CALL_EXPANDED(__VA_ARGS__)
-#define OPTION_CALL_EXPANDED(macro, ...) macro(__VA_ARGS__)
-
 #endif

@@ -13,7 +13,6 @@
 static const struct args_option options[] = {
 #define SELECT_alerts OPTION_SELECTED
 #define OPTIONS_STRUCT struct flows_request
-#define OPTIONS_SHARED(member) config.member
 #include "service/options/option_rows.h"
 };
 

@@ -174,8 +174,8 @@ static int start_file(void *object)
 	verb->n_fds = FD_CAPTURE + 1;
 	verb->watches_stdout = session->out.fd == STDOUT_FILENO;
 	live_say("capture", "capturing");
-	privileges_drop(&session->config.observed.interfaces,
-			(session->config.rotate_bytes ? KEEP_FILES : 0) |
+	privileges_drop(&session->config.config.interfaces,
+			(session->config.out.rotate_bytes ? KEEP_FILES : 0) |
 				(session->config.process ? KEEP_PROCESSES : 0));
 	return 0;
 }
@@ -365,7 +365,7 @@ static int start_listening(void *object)
 			config->listen, strerror(-r));
 		return r;
 	}
-	privileges_drop(&config->observed.interfaces,
+	privileges_drop(&config->config.interfaces,
 			config->process ? KEEP_PROCESSES : 0);
 	listen_where(&session->listener.server.listener, text, sizeof(text));
 	fprintf(stderr, "netobsctl capture: listening on %s\n", text);
@@ -459,7 +459,7 @@ static void print_summary(const struct session *session)
 		written, total->matched);
 	if (unwritten)
 		fprintf(stderr, "%" PRIu64 " packets not written\n", unwritten);
-	if (session->config.rate)
+	if (session->config.opts.rate)
 		fprintf(stderr, "%" PRIu64 " packets beyond --rate\n",
 			total->limited);
 	if (missed)
@@ -474,7 +474,7 @@ static void print_summary(const struct session *session)
 static bool is_out_fine(const struct session *session)
 {
 	const struct capture_out *out = &session->out;
-	const char *path = session->config.path;
+	const char *path = session->config.out.path;
 	bool is_stdout = path && !strcmp(path, "-");
 
 	if (!out->error || (out->error == -EPIPE && is_stdout))

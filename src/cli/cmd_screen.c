@@ -15,7 +15,6 @@ enum { DEFAULT_INTERVAL_MS = 1000, DEFAULT_ROWS = 20 };
 static const struct args_option top_options[] = {
 #define SELECT_top OPTION_SELECTED
 #define OPTIONS_STRUCT struct flows_request
-#define OPTIONS_SHARED(member) config.member
 #include "service/options/option_rows.h"
 #undef SELECT_top
 };
@@ -23,7 +22,6 @@ static const struct args_option top_options[] = {
 static const struct args_option tcp_options[] = {
 #define SELECT_tcp OPTION_SELECTED
 #define OPTIONS_STRUCT struct flows_request
-#define OPTIONS_SHARED(member) config.member
 #include "service/options/option_rows.h"
 #undef SELECT_tcp
 };
@@ -84,8 +82,8 @@ static void observe_once(struct flows_request *request)
 {
 	if (!request->once || request->files.n)
 		return;
-	request->duration_ms = request->config.interval_ms;
-	request->config.interval_ms = 2 * request->duration_ms;
+	request->duration_ms = request->config.opts.interval_ms;
+	request->config.opts.interval_ms = 2 * request->duration_ms;
 }
 
 static enum args_result parse_screen(struct flows_request *request,
@@ -103,8 +101,8 @@ static enum args_result parse_screen(struct flows_request *request,
 			"--once: cannot be combined with -d; use --interval");
 		return ARGS_WRONG;
 	}
-	if (!request->config.interval_ms)
-		request->config.interval_ms = DEFAULT_INTERVAL_MS;
+	if (!request->config.opts.interval_ms)
+		request->config.opts.interval_ms = DEFAULT_INTERVAL_MS;
 	request->has_screen = !request->once;
 	prepare(request);
 	result = choose_output(request);

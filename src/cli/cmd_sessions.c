@@ -25,7 +25,6 @@ struct sessions_config {
 static const struct args_option options[] = {
 #define SELECT_sessions OPTION_SELECTED
 #define OPTIONS_STRUCT struct sessions_config
-#define OPTIONS_SHARED(member) choice.member
 #include "service/options/option_rows.h"
 };
 
@@ -72,32 +71,6 @@ static enum args_result parse_outputs(struct session *session)
 	for (size_t i = 0; i < outputs->n; i++) {
 		outputs->list[i].on_log = verb_log;
 		outputs->list[i].user = session;
-	}
-	return ARGS_RUN;
-}
-
-/* Check options by the names that they have in this command. */
-static enum args_result check_choice(const struct session_choice *choice)
-{
-	const struct {
-		const char *option;
-		struct session_choice choice;
-	} parts[] = {
-		{ "--interval", { .interval_ms = choice->interval_ms } },
-		{ "-B, --buffer", { .buffer_bytes = choice->buffer_bytes } },
-	};
-	char why[160];
-
-	if (choice->container_root && !choice->container_names) {
-		args_complain_alone(&command, "--container-root",
-				    "--container-names");
-		return ARGS_WRONG;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-		if (session_choice_check(&parts[i].choice, why, sizeof(why)))
-			continue;
-		args_complain(&command, "%s: %s", parts[i].option, why);
-		return ARGS_WRONG;
 	}
 	return ARGS_RUN;
 }
@@ -192,8 +165,12 @@ int cmd_sessions(int argc, char **argv)
 	session.left = config->count ?: UINT64_MAX;
 	session.verb.verbose = config->verbose;
 	session.verb.duration_ms = config->duration_ms;
-	if (result == ARGS_RUN)
-		result = check_choice(&config->choice);
+	if (result == ARGS_RUN && config->choice.container_root &&
+	    !config->choice.container_names) {
+		args_complain_alone(&command, "--container-root",
+				    "--container-names");
+		result = ARGS_WRONG;
+	}
 	if (result == ARGS_RUN)
 		result = parse_outputs(&session);
 	status = result == ARGS_RUN ? verb_run(&session.verb) : (int)result;

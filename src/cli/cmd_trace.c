@@ -35,8 +35,7 @@ enum { SHOW_DEFAULT = -1, SHOW_JOURNEYS, SHOW_EVENTS, SHOW_SUMMARY };
 	FIELD_CHOOSE(LIST_##type("  " name ": " text "\n"), )
 
 struct options {
-	uint32_t pid;			 /* 0: of any process */
-	const char *command, *container; /* NULL: any */
+	struct netobs_trace_opts traced; /* what has no other member; 0: not given */
 	struct args_list rules; /* rules that connections must break first; none: trace all */
 	struct args_list interfaces; /* interfaces on which rules are evaluated; none: all */
 	uint32_t for_ms; /* after that */
@@ -48,7 +47,6 @@ struct options {
 	uint64_t count;		  /* 0: no limit */
 	uint32_t duration_ms;
 	uint32_t verbose;
-	struct trace_budget budget;
 };
 
 static const struct args_option options[] = {
@@ -280,7 +278,7 @@ static void stop_watch(void *object)
 
 static bool wants_netfilter(const struct watch *watch)
 {
-	return watch->options.budget.netfilter ||
+	return watch->options.traced.netfilter ||
 	       watch->layers & 1U << NETOBS_TRACE_LAYER_IP;
 }
 
@@ -318,18 +316,7 @@ static int open_trace(struct watch *watch)
 {
 	struct verb *verb = &watch->verb;
 	const struct options *wanted = &watch->options;
-	NETOBS_OPTS(netobs_trace_opts, opts, .filter = watch->filter,
-		    .max_connections = wanted->budget.max_connections,
-		    .max_events = wanted->budget.max_events,
-		    .max_rate = wanted->budget.max_rate,
-		    .netfilter = wants_netfilter(watch), .layers = watch->layers,
-		    .only_armed = wanted->rules.n > 0, .pid = wanted->pid,
-		    .command = wanted->command, .container = wanted->container,
-		    .on_event = wants_events(watch) ? on_event : NULL,
-		    .on_journey = wants_journeys(watch) || !wants_events(watch) ?
-					  on_journey :
-					  NULL,
-		    .on_log = verb_log, .user = watch);
+	struct netobs_trace_opts opts = wanted->traced;
 	const struct args_list none = { 0 };
 	/* Open it before anything is attached: a FIFO may have to wait for a reader. */
 	int r = trace_report_open(&watch->report);
@@ -337,6 +324,16 @@ static int open_trace(struct watch *watch)
 	r = r ?: trace_outputs_make(&watch->outputs);
 	if (r < 0)
 		return r;
+	opts.sz = sizeof(opts);
+	opts.filter = watch->filter;
+	opts.netfilter = wants_netfilter(watch);
+	opts.layers = watch->layers;
+	opts.only_armed = wanted->rules.n > 0;
+	opts.on_event = wants_events(watch) ? on_event : NULL;
+	if (wants_journeys(watch) || !wants_events(watch))
+		opts.on_journey = on_journey;
+	opts.on_log = verb_log;
+	opts.user = watch;
 	r = trace_follow_open(&watch->follow, wanted->interfaces.items,
 			      watch->filter);
 	r = r ?: netobs_trace_new(&opts, &watch->trace);
@@ -493,15 +490,15 @@ static int check_options(const struct options *wanted)
 				    "--rule");
 		return EXIT_USAGE;
 	}
-	if (wanted->pid && is_no_process(wanted->pid)) {
+	if (wanted->traced.pid && is_no_process(wanted->traced.pid)) {
 		args_complain(&command, "--pid %u: there is no such process",
-			      wanted->pid);
+			      wanted->traced.pid);
 		return EXIT_FAILED;
 	}
 	if (wanted->show == SHOW_EVENTS && wanted->svg)
 		args_complain(&command, "--svg draws journeys, not events");
-	else if (wanted->rules.n &&
-		 (wanted->pid || wanted->command || wanted->container))
+	else if (wanted->rules.n && (wanted->traced.pid || wanted->traced.command ||
+				     wanted->traced.container))
 		args_complain(
 			&command,
 			"--pid, --comm and --container cannot be combined with --rule: alerts choose the connections");
@@ -509,7 +506,7 @@ static int check_options(const struct options *wanted)
 		args_complain(
 			&command,
 			"--layer selects events: --show events or -o pcapng");
-	else if (wanted->budget.max_connections > TRACE_CONNECTIONS_MAX)
+	else if (wanted->traced.max_connections > TRACE_CONNECTIONS_MAX)
 		args_complain(&command, "--max-connections: it is more than %d",
 			      TRACE_CONNECTIONS_MAX);
 	else

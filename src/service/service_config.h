@@ -4,6 +4,7 @@
 #define NETOBS_SERVICE_SERVICE_CONFIG_H
 
 #include <netobs/netobs.h>
+#include <netobs/trace.h>
 
 #include "conf.h"
 #include "service/options/session_choice.h"
@@ -47,7 +48,7 @@ struct service_config {
 	struct service_item alerts[NETOBS_ALERT_RULES_MAX]; /* in the order of flows.alerts */
 	uint32_t alert_trace_ms[NETOBS_ALERT_RULES_MAX]; /* trace time of each rule; 0: no trace */
 	size_t n_alerts;
-	struct trace_budget trace;
+	struct netobs_trace_opts trace;
 	struct service_group_config groups[SERVICE_GROUPS_MAX];
 	size_t n_groups;
 	struct netobs_networks *networks; /* NULL: those without a list */

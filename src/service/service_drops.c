@@ -37,7 +37,7 @@ int service_drops_prepare(struct service_drops *drops,
 			  const struct netobs *ctx)
 {
 	NETOBS_OPTS(netobs_drops_opts, opts,
-		    .interval_ms = config->flows.interval_ms,
+		    .interval_ms = config->flows.opts.interval_ms,
 		    .on_drop = on_own_drop, .on_log = on_drops_log,
 		    .user = drops);
 	int r;
@@ -103,7 +103,7 @@ void service_drops_commit(struct service_drops *drops,
 		service_drops_stop(drops);
 	else if (drops->observer) /* the interval was checked */
 		netobs_drops_interval_set(drops->observer,
-					  config->flows.interval_ms);
+					  config->flows.opts.interval_ms);
 }
 
 void service_drops_refresh(struct service_drops *drops)

@@ -23,7 +23,8 @@ static bool check_interval(struct service_config *config, const char *value,
 			   char *ret_why, size_t size)
 {
 	(void)value;
-	return flows_check_interval(config->flows.interval_ms, ret_why, size);
+	return flows_check_interval(config->flows.opts.interval_ms, ret_why,
+				    size);
 }
 
 static bool check_sampling(struct service_config *config, const char *value,
@@ -76,7 +77,6 @@ static bool check_trace_connections(struct service_config *config,
 
 #define IS_FIXED_live false
 #define IS_FIXED_restart true
-#define IS_FIXED_kept(bit) true
 
 #define AT(member) offsetof(struct service_config, member)
 #define AT_interfaces(member) AT(flows.member)
@@ -85,19 +85,16 @@ static bool check_trace_connections(struct service_config *config,
 #define AT_traces(member) AT(trace.member)
 #define AT_own(member) AT(member)
 
-#define SERVICE_KEY(section, name, change, type, member, otherwise)   \
-	{ #section,                                                   \
-	  ARGS_OPTION("", #name, type, AT_##member, ARGS_SOURCE_NONE, \
-		      otherwise, ""),                                 \
-	  IS_FIXED_##change, OPTION_SECOND(CHECK_##section##_##name, NULL, ) },
-#define SERVICE_KEY_key(...) SERVICE_KEY, __VA_ARGS__
-#define SERVICE_KEY_none OPTION_DROP
-
 const struct service_key service_keys[] = {
-#define OPTION(letter, name, type, member, otherwise, verbs, library, key, help) \
-	OPTION_CALL(SERVICE_KEY_##key, type, member, otherwise)
-#define KEY(section, name, type, member, otherwise, library, change) \
-	SERVICE_KEY(section, name, change, type, member, otherwise)
+#define OPTION(...)
+#define OPTION_KEY(section, key, change, letter, name, type, member, \
+		   otherwise, verbs, help)                           \
+	KEY(section, key, change, type, member, otherwise)
+#define KEY(section, key, change, type, member, otherwise)           \
+	{ #section,                                                  \
+	  ARGS_OPTION("", #key, type, AT_##member, ARGS_SOURCE_NONE, \
+		      otherwise, ""),                                \
+	  IS_FIXED_##change, OPTION_SECOND(CHECK_##section##_##key, NULL, ) },
 #include "catalogue/options.def"
 	{ 0 }
 };

@@ -13,7 +13,7 @@ int service_open_metrics(struct service *service)
 	service->metrics_source = (struct metrics_source){
 		.ctx = service->ctx,
 		.outputs = service->sinks.outputs,
-		.sampling = service->config->flows.sampling_interval,
+		.sampling = service->config->flows.opts.sampling,
 		.on_log = service_log,
 		.user = service,
 	};
@@ -35,8 +35,7 @@ void service_refresh_metrics(struct service *service)
 
 	service->metrics_source.n_outputs = service->sinks.n;
 	service->metrics_source.closed = &service->sinks.totals;
-	service->metrics_source.sampling =
-		service->config->flows.sampling_interval;
+	service->metrics_source.sampling = service->config->flows.opts.sampling;
 	service->metrics_source.rules = rules->default_action ? rules : NULL;
 	service->metrics_source.alerts = &service->config->flows.alerts;
 	service->metrics_source.groups = service->groups.metrics;

@@ -189,8 +189,8 @@ int service_sinks_prepare(struct service_sinks *sinks,
 {
 	const int64_t end_ms = now_ms() + STEP_MS;
 
-	sinks->pattern.sampling = config->flows.sampling_interval;
-	sinks->pattern.sampling_mode = config->flows.sampling_mode;
+	sinks->pattern.sampling = config->flows.opts.sampling;
+	sinks->pattern.sampling_mode = config->flows.opts.sampling_mode;
 	for (size_t i = 0; i < config->n_sinks; i++) {
 		const struct service_item *item = &config->sinks[i];
 		int r;

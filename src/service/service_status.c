@@ -330,13 +330,6 @@ static void add_quantile(struct json *json, const char *key,
 		json_key_u64(json, key, us);
 }
 
-#define KEPT_BY_none
-#define KEPT_BY_key(section, name, change) OPTION_CALL(KEPT_BY_##change, #name)
-#define KEPT_BY_live OPTION_DROP
-#define KEPT_BY_restart OPTION_DROP
-#define KEPT_BY_kept(bit) KEPT, bit
-#define KEPT(bit, name) { bit, name },
-
 /* Keys of the configuration that take effect after netobsctl detach. */
 static void add_kept(struct json *json, const struct netobs_engine_stats *engine)
 {
@@ -344,9 +337,10 @@ static void add_kept(struct json *json, const struct netobs_engine_stats *engine
 		uint32_t bit;
 		const char *key;
 	} kept[] = {
-#define OPTION(letter, name, type, member, otherwise, verbs, library, key, help) \
-	KEPT_BY_##key
-#include "catalogue/options.def"
+		{ NETOBS_KEPT_MAX_FLOWS, "max_flows" },
+		{ NETOBS_KEPT_MAX_MEMORY, "max_memory" },
+		{ NETOBS_KEPT_ATTACH, "attach" },
+		{ NETOBS_KEPT_ATTACH_ORDER, "attach_order" },
 	};
 
 	json_key_open(json, "kept_keys", '[');
@@ -470,7 +464,8 @@ void service_status_add(struct json *json, void *user)
 	json_key_i64(json, "time_ms", clock_ms(CLOCK_REALTIME));
 	json_key_i64(json, "started_ms", service->started_ms);
 	json_key_u64(json, "interval_ms",
-		     service->config->flows.interval_ms ?: DEFAULT_INTERVAL_MS);
+		     service->config->flows.opts.interval_ms ?:
+			     DEFAULT_INTERVAL_MS);
 	add_configuration(json, service);
 	json_key_string(json, "log_level", level_name(service->log_level));
 	json_key_u64(json, "errors", service->metrics_source.errors);

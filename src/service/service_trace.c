@@ -94,16 +94,15 @@ static void report_trace_failure(struct service_trace *trace, const char *doing,
 /* @return 0: it is loaded from now on; < 0 */
 static int begin_tracer(struct service_trace *trace)
 {
-	NETOBS_OPTS(netobs_trace_opts, opts,
-		    .max_connections = trace->budget.max_connections,
-		    .max_events = trace->budget.max_events,
-		    .max_rate = trace->budget.max_rate,
-		    .netfilter = trace->budget.netfilter, .only_armed = 1,
-		    .on_journey = on_own_journey,
-		    .on_event = trace->wants_events ? on_own_event : NULL,
-		    .on_log = on_trace_log, .user = trace);
+	struct netobs_trace_opts opts = trace->opts;
 	int err = trace->loader ? 0 : trace_loader_new(&trace->loader);
 
+	opts.sz = sizeof(opts);
+	opts.only_armed = 1;
+	opts.on_journey = on_own_journey;
+	opts.on_event = trace->wants_events ? on_own_event : NULL;
+	opts.on_log = on_trace_log;
+	opts.user = trace;
 	if (err || is_loading(trace))
 		return err;
 	err = trace_loader_begin(trace->loader, &opts);
@@ -220,28 +219,17 @@ static bool wants_trace_events(const struct service_config *config)
 	return false;
 }
 
-_Static_assert(sizeof(struct trace_budget) == 16,
-	       "is_other_budget() compares each member");
-
-static bool is_other_budget(const struct trace_budget *a,
-			    const struct trace_budget *b)
-{
-	return a->max_connections != b->max_connections ||
-	       a->max_events != b->max_events || a->max_rate != b->max_rate ||
-	       a->netfilter != b->netfilter;
-}
-
 void service_trace_commit(struct service_trace *trace,
 			  const struct service_config *config)
 {
-	const struct trace_budget before = trace->budget;
 	const bool wanted_events = trace->wants_events;
 
-	trace->budget = config->trace;
 	trace->wants_events = wants_trace_events(config);
 	backoff_reset(&trace->retry);
-	trace->is_stale |= is_other_budget(&before, &trace->budget) ||
-			   wanted_events != trace->wants_events;
+	trace->is_stale |=
+		memcmp(&trace->opts, &config->trace, sizeof(trace->opts)) ||
+		wanted_events != trace->wants_events;
+	trace->opts = config->trace;
 	trace->n_rules = 0;
 	for (size_t i = 0; i < config->n_alerts; i++) {
 		struct service_trace_rule *rule = &trace->rules[trace->n_rules];

@@ -348,11 +348,9 @@ class Words(unittest.TestCase):
 
     def test_defaults_and_changes_of_keys(self):
         """As the catalogue has them."""
-        catalogue = (ROOT / "src/catalogue/options.def").read_text().split("*/\n#ifndef")[1]
-        changes = {(key[0], key[1]): key[2] for key in re.findall(
-            r"key\((\w+), (\w+), (\w+)", catalogue)}
-        changes |= {(key[0], key[1]): key[2] for key in re.findall(
-            r"^KEY\((\w+), (\w+), .*, (\w+)\)$", catalogue, re.M)}
+        catalogue = (ROOT / "src/catalogue/options.def").read_text()
+        changes = {(section, key): change for section, key, change in re.findall(
+            r"^(?:OPTION_)?KEY\((\w+), (\w+), (\w+),", catalogue, re.M)}
         with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
             file.write('[sink "x"]\noutput = null\n')
             file.flush()

@@ -677,7 +677,7 @@ class Options(SessionTest):
                                (("-o", "table", "-o", "json"), "only one output"),
                                (("-o", "grpc://127.0.0.1:4739?records=session,stats"),
                                 "cannot represent stats"),
-                               (("-B", "1K"), "-B, --buffer: it is not from 64 KiB to 1 GiB"),
+                               (("-B", "1K"), "-B: it is not from 64 KiB to 1 GiB"),
                                (("tcp",), "takes no FILTER")):
             with self.subTest(arguments=arguments):
                 self.assertIn(why, self.run_sessions(*arguments, code=2).stderr)

@@ -10,7 +10,6 @@ enum format { FORMAT_PCAPNG, FORMAT_PCAP };
 static const struct args_option options[] = {
 #define SELECT_capture OPTION_SELECTED
 #define OPTIONS_STRUCT struct capture_config
-#define OPTIONS_SHARED(member) observed.member
 #include "service/options/option_rows.h"
 };
 
@@ -38,19 +37,21 @@ static bool is_listen_refused(const struct capture_config *config)
 /* @return NULL: no fault */
 static const char *find_target_fault(const struct capture_config *config)
 {
-	const bool is_stdout = !config->path || !strcmp(config->path, "-");
+	const bool is_stdout = !config->out.path ||
+			       !strcmp(config->out.path, "-");
 
 	if (config->listen)
-		return config->path || config->rotate_bytes || config->keep ?
+		return config->out.path || config->out.rotate_bytes ||
+				       config->out.keep ?
 			       "--listen: cannot be combined with -w, --rotate "
 			       "and --keep" :
 			       NULL;
 	if (is_stdout && isatty(STDOUT_FILENO))
 		return "-w: name a file; or, to read packets on this terminal, add "
 		       "'| tcpdump -nr -'";
-	if (config->rotate_bytes && is_stdout)
+	if (config->out.rotate_bytes && is_stdout)
 		return "--rotate: needs -w FILE; standard output is not rotated";
-	if (config->keep && !config->rotate_bytes)
+	if (config->out.keep && !config->out.rotate_bytes)
 		return "--keep: needs --rotate";
 	return NULL;
 }
@@ -62,9 +63,9 @@ static void choose_target(struct capture_config *config)
 
 	if (config->listen)
 		return;
-	if (!config->path)
-		config->path = "-";
-	extension = strrchr(config->path, '.');
+	if (!config->out.path)
+		config->out.path = "-";
+	extension = strrchr(config->out.path, '.');
 	if (config->format < 0)
 		config->format = extension && !strcmp(extension, ".pcap") ?
 					 FORMAT_PCAP :
@@ -99,29 +100,31 @@ enum args_result capture_config_parse(struct capture_config *config, int argc,
 		return result;
 	if (check_options(config) != ARGS_RUN ||
 	    flows_join_filter(&command, &config->filter_words,
-			      &config->observed.filter) < 0)
+			      &config->config.filter) < 0)
 		return ARGS_WRONG;
-	config->out = (struct capture_out_options){
-		.path = config->path,
-		.format = config->format == FORMAT_PCAP ? NETOBS_PCAP :
-							  NETOBS_PCAPNG,
-		.rotate_bytes = config->rotate_bytes,
-		.keep = config->keep,
-	};
+	config->out.format = config->format == FORMAT_PCAP ? NETOBS_PCAP :
+							     NETOBS_PCAPNG;
 	return ARGS_RUN;
 }
 
 void capture_config_clear(struct capture_config *config)
 {
-	flows_config_clear(&config->observed);
+	flows_config_clear(&config->config);
 	args_list_clear(&config->filter_words);
 }
 
 void capture_config_fill(const struct capture_config *config,
 			 struct netobs_capture_opts *opts)
 {
-	opts->filter = config->observed.filter;
-#define SELECT_capture OPTION_SELECTED
-#define OPTIONS_SHARED(member) observed.member
-#include "service/options/option_fill.h"
+	const struct flows_config *observed = &config->config;
+
+	*opts = config->opts;
+	opts->sz = sizeof(*opts);
+	opts->interfaces = observed->interfaces.items;
+	opts->exclude = observed->exclude.items;
+	opts->filter = observed->filter;
+	opts->direction = observed->opts.direction;
+	opts->attach_order = observed->opts.attach_order;
+	opts->disable_features = flows_attachment_disables(observed->attach);
+	opts->flags = config->process ? NETOBS_CAPTURE_PROCESSES : 0;
 }

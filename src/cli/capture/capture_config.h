@@ -8,12 +8,13 @@
 #include "service/observe/flows_config.h"
 
 struct capture_config {
-	struct flows_config observed; /* interfaces, how, and the filter */
+	struct flows_config config; /* interfaces, how, and the filter */
 	struct args_list filter_words;
 	int format; /* index of the choice; -1: by the name */
-	const char *path, *listen;
-	uint32_t snap_length, duration_ms, rate, keep, verbose;
-	uint64_t count, rotate_bytes, buffer_bytes;
+	const char *listen;
+	struct netobs_capture_opts opts; /* what has no other member; 0: not given */
+	uint32_t duration_ms, verbose;
+	uint64_t count;
 	bool stats, process;
 
 	struct capture_out_options out;

@@ -21,7 +21,6 @@ enum { DEFAULT_INTERVAL_MS = 5000 }; /* the library's */
 static const struct args_option options[] = {
 #define SELECT_flows OPTION_SELECTED
 #define OPTIONS_STRUCT struct flows_request
-#define OPTIONS_SHARED(member) config.member
 #include "service/options/option_rows.h"
 };
 
@@ -75,11 +74,11 @@ static int check_combinations(const struct flows_request *request)
 			      "-r: standard input can be read only once");
 	else if (request->socket && !request->live)
 		args_complain_alone(request->command, "--socket", "--live");
-	else if (request->config.max_connections && !request->config.rtt &&
+	else if (request->config.opts.max_connections && !request->config.rtt &&
 		 !request->live)
 		args_complain_alone(request->command, "--max-connections",
 				    "--rtt");
-	else if (request->config.container_root &&
+	else if (request->config.opts.container_root &&
 		 !request->config.container_names && !request->live)
 		args_complain_alone(request->command, "--container-root",
 				    "--container-names");
@@ -262,11 +261,11 @@ static void describe_request(struct flows_request *request)
 	size_t used = 0;
 
 	/* First, so that few screens are too narrow for it. */
-	if (request->config.sampling_interval)
+	if (request->config.opts.sampling)
 		used = (size_t)snprintf(
 			text, size, "1 of %u %s of ",
-			request->config.sampling_interval,
-			human_sampled(request->config.sampling_mode));
+			request->config.opts.sampling,
+			human_sampled(request->config.opts.sampling_mode));
 	for (size_t i = 0; i < request->files.n && used < size; i++)
 		used += (size_t)snprintf(text + used, size - used, "%s%s",
 					 i ? ", " : "", request->files.items[i]);
@@ -281,11 +280,11 @@ static void describe_request(struct flows_request *request)
 		used += (size_t)snprintf(text + used, size - used, "%s%s",
 					 i ? ", " : " but not ",
 					 request->config.exclude.items[i]);
-	if (request->config.direction > 0 && used < size)
+	if (request->config.opts.direction > 0 && used < size)
 		used += (size_t)snprintf(
 			text + used, size - used, " (%s)",
 			ARGS_WORDS(CHOICES_directions(
-				OPTION_COMMA))[request->config.direction]);
+				OPTION_COMMA))[request->config.opts.direction]);
 	if (request->config.filter && used < size)
 		snprintf(text + used, size - used, ": %s",
 			 request->config.filter);
@@ -341,7 +340,8 @@ static int check_values(struct flows_request *request)
 {
 	char why[320];
 
-	if (!flows_check_interval(request->config.interval_ms, why, sizeof(why)))
+	if (!flows_check_interval(request->config.opts.interval_ms, why,
+				  sizeof(why)))
 		args_complain(request->command, "--interval: %s", why);
 	else if (!flows_parse_sampling(&request->config, why, sizeof(why)))
 		args_complain(request->command, "--sampling: %s", why);
@@ -366,13 +366,12 @@ enum args_result flows_request_finish(struct flows_request *request)
 	describe_request(request);
 	request->view.subject = request->subject;
 	request->view.is_file = request->files.n;
-	request->view.interval_ms = request->config.interval_ms ?:
+	request->view.interval_ms = request->config.opts.interval_ms ?:
 					    DEFAULT_INTERVAL_MS;
 	for (size_t i = 0; i < request->outputs.n; i++) {
-		request->outputs.list[i].sampling =
-			request->config.sampling_interval;
+		request->outputs.list[i].sampling = request->config.opts.sampling;
 		request->outputs.list[i].sampling_mode =
-			request->config.sampling_mode;
+			request->config.opts.sampling_mode;
 	}
 	return ARGS_RUN;
 }

@@ -304,7 +304,7 @@ static int open_metrics(struct session *session)
 		.n_outputs = request->outputs.n,
 		.rules = request->config.rules_path ? &request->config.rules :
 						      NULL,
-		.sampling = request->config.sampling_interval,
+		.sampling = request->config.opts.sampling,
 		.on_log = print_flow_log,
 		.user = session,
 	};

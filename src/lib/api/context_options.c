@@ -3,7 +3,6 @@
 #include "context.h"
 
 #include "base/util.h"
-#include "catalogue/options.h"
 
 #include <errno.h>
 #include <netobs/probe.h>
@@ -78,22 +77,15 @@ int context_check_options(const struct netobs_opts *opts, const struct log *log)
 	return 0;
 }
 
-/* Of what the catalogue calls restart and kept, the options here. */
-#define FIXED_BY_none OPTION_DROP
-#define FIXED_BY_key(section, name, change) FIXED_BY_##change
-#define FIXED_BY_live OPTION_DROP
-#define FIXED_BY_restart FIXED
-#define FIXED_BY_kept(bit) FIXED
-#define FIXED(library) FIXED_##library
-#define FIXED_same(member) { #member, from->member != to->member },
-#define FIXED_flag(bit) FIXED_same(flags)
-#define FIXED_features FIXED_same(disable_features)
-#define FIXED_none
-
 static bool is_other_text(const char *from, const char *to)
 {
 	return from != to && (!from || !to || strcmp(from, to) != 0);
 }
+
+#define FIXED(member)                               \
+	{                                           \
+#member, from->member != to->member \
+	}
 
 int context_check_change(const struct netobs *ctx, const struct netobs_opts *to,
 			 const struct log *log)
@@ -103,9 +95,15 @@ int context_check_change(const struct netobs *ctx, const struct netobs_opts *to,
 		const char *name;
 		bool differs;
 	} fixed[] = {
-#define OPTION(letter, name, type, member, otherwise, verbs, library, key, help) \
-	OPTION_CALL(FIXED_BY_##key, library)
-#include "catalogue/options.def"
+		FIXED(direction),
+		FIXED(rtt),
+		FIXED(flags),
+		FIXED(max_connections),
+		FIXED(min_bytes),
+		FIXED(max_flows),
+		FIXED(max_memory),
+		FIXED(disable_features),
+		FIXED(attach_order),
 		{ "on_flow", from->on_flow != to->on_flow },
 		{ "on_interval", from->on_interval != to->on_interval },
 		{ "on_log", from->on_log != to->on_log },

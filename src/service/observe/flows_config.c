@@ -64,8 +64,8 @@ bool flows_parse_sampling(struct flows_config *config, char *ret_why, size_t siz
 		return false;
 	}
 	if (is_of_flows)
-		config->sampling_mode = NETOBS_SAMPLE_FLOWS;
-	config->sampling_interval = interval > 1 ? (uint32_t)interval : 0;
+		config->opts.sampling_mode = NETOBS_SAMPLE_FLOWS;
+	config->opts.sampling = interval > 1 ? (uint32_t)interval : 0;
 	return true;
 }
 
@@ -92,15 +92,21 @@ unsigned int flows_config_privileges(const struct flows_config *config)
 
 void flows_config_fill(const struct flows_config *config, struct netobs_opts *opts)
 {
+	*opts = config->opts;
+	opts->sz = sizeof(*opts);
+	opts->interfaces = config->interfaces.items;
+	opts->exclude = config->exclude.items;
 	opts->filter = config->filter;
 	opts->rules = config->rules.n ? config->rules.list : NULL;
 	opts->n_rules = config->rules.n;
 	opts->default_action = config->rules.default_action;
-	opts->sampling = config->sampling_interval;
-	opts->sampling_mode = config->sampling_mode;
-	opts->container_root = config->container_root;
-#define SELECT_flows OPTION_SELECTED
-#include "service/options/option_fill.h"
+	opts->rtt = config->rtt;
+	opts->disable_features = flows_attachment_disables(config->attach);
+	opts->flags = (config->per_interface ? NETOBS_PER_INTERFACE : 0) |
+		      (config->process ? NETOBS_PROCESSES : 0) |
+		      (config->container_names ? NETOBS_CONTAINER_NAMES : 0) |
+		      (config->nat ? NETOBS_NAT : 0) |
+		      (config->drops ? NETOBS_DROPS : 0);
 }
 
 void flows_config_clear(struct flows_config *config)

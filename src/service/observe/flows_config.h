@@ -19,24 +19,17 @@
 enum attach { ATTACH_AUTO, ATTACH_TCX, ATTACH_CLSACT };
 
 struct flows_config {
+	struct netobs_opts opts; /* what it has no other member for; 0: not given */
 	struct args_list interfaces, exclude;
-	int direction, attach, attach_order;	  /* indexes of the choices */
-	uint32_t interval_ms, active_ms, idle_ms; /* 0: not given */
-	uint32_t max_flows;
-	uint64_t max_memory;
+	int attach; /* index of the choice */
 	bool per_interface;
 	bool rtt;	      /* the health of TCP connections is measured */
 	bool process;	      /* the processes at the ends of flows are found */
 	bool container_names; /* are found, and those of pods */
-	const char *container_root; /* below which files name them; NULL: "/" */
-	bool nat;   /* the addresses that NAT gives flows are found */
+	bool nat;	      /* the addresses that NAT gives flows are found */
 	bool drops; /* observe the kernel's drops of packets of flows */
-	uint32_t max_connections; /* 0: not given */
-	const char *sampling;	  /* NULL: not given */
-	enum netobs_sampling sampling_mode;
-	uint32_t sampling_interval; /* one of so many is sampled; 0: all */
-	uint64_t min_bytes;
-	char *filter;		/* NULL: none */
+	const char *sampling; /* for opts.sampling and its mode; NULL: not given */
+	char *filter;	      /* NULL: none */
 	const char *rules_path; /* NULL: not given */
 	struct rules rules;
 	struct alert_rules alerts;

@@ -165,7 +165,7 @@ struct args_label args_label(const char *letter, const char *name);
 /* ---- Names of the library's options on the command line and in the configuration ------- */
 
 struct option_name {
-	const char *library; /* name in the library's messages, with the colon that follows */
+	const char *member; /* that has its value; "opts.NAME": it is NAME in the library's messages */
 	const char *letter, *name; /* option of commands; no name: none */
 	const char *section, *key; /* key of the configuration; NULL: none */
 };

@@ -10,22 +10,23 @@
 #define SELECT_flows OPTION_SELECTED
 #define SELECT_capture OPTION_SELECTED
 #define SELECT_trace OPTION_SELECTED
-#define NAMED(library, letter, name, ...) \
-	{ #library ":", letter, name, __VA_ARGS__ },
-#define NAMED_BY_same(member) NAMED, member
-#define NAMED_BY_items(member) NAMED, member
-#define NAMED_BY_flag(bit) OPTION_DROP
-#define NAMED_BY_features OPTION_DROP
-#define NAMED_BY_none OPTION_DROP
-#define KEY_OF_key(section, name, change) #section, #name
-#define KEY_OF_none NULL, NULL
+#define MEMBER_interfaces(member) #member
+#define MEMBER_packets(member) #member
+#define MEMBER_own(member) #member
+#define MEMBER_traces(member) "opts." #member
+
+static const char of_library[] = "opts.";
 
 static const struct option_name names[] = {
-#define OPTION(letter, name, type, member, otherwise, verbs, library, key, help) \
-	OPTION_IF(verbs,                                                         \
-		  OPTION_CALL(NAMED_BY_##library, letter, name, KEY_OF_##key))
-#define KEY(section, name, type, member, otherwise, library, change) \
-	OPTION_CALL(NAMED_BY_##library, "", "", #section, #name)
+	{ "opts.interfaces", "i", "interface", "capture", "interface" },
+	{ "opts.exclude", "x", "exclude", "capture", "exclude" },
+	{ "opts.filter", "", "", "capture", "filter" },
+	{ "opts.rtt", "", "rtt", "capture", "rtt" },
+#define OPTION(letter, name, type, member, otherwise, verbs, help) \
+	OPTION_IF(verbs, { MEMBER_##member, letter, name, NULL, NULL }, )
+#define OPTION_KEY(section, key, change, letter, name, type, member, \
+		   otherwise, verbs, help)                           \
+	OPTION_IF(verbs, { MEMBER_##member, letter, name, #section, #key }, )
 #include "catalogue/options.def"
 };
 
@@ -33,11 +34,16 @@ const struct option_name *option_name_of(const char *message,
 					 const char **ret_rest)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		const size_t len = strlen(names[i].library);
+		const char *name = names[i].member;
+		size_t len;
 
-		if (strncmp(message, names[i].library, len) != 0)
+		if (strncmp(name, of_library, strlen(of_library)) != 0)
 			continue;
-		*ret_rest = message + len;
+		name += strlen(of_library);
+		len = strlen(name);
+		if (strncmp(message, name, len) != 0 || message[len] != ':')
+			continue;
+		*ret_rest = message + len + 1;
 		return &names[i];
 	}
 	return NULL;

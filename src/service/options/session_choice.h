@@ -47,14 +47,6 @@ void session_choice_fill(const struct session_choice *choice,
 bool session_choice_check(const struct session_choice *choice, char *ret_why,
 			  size_t size);
 
-/* ---- Limits of a tracer, for netobsctl trace and the service --------------------------- */
-
 enum { TRACE_CONNECTIONS_MAX = 65536 }; /* the library's */
-
-/* Members as in struct netobs_trace_opts; 0: the default. */
-struct trace_budget {
-	uint32_t max_connections, max_events, max_rate;
-	bool netfilter;
-};
 
 #endif
