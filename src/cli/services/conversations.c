@@ -2,6 +2,7 @@
 #include "conversations.h"
 
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,13 +11,9 @@
 #include "talks.h"
 
 enum {
-	FIRST_CAPACITY = 16,
 	SERVERS_MAX = 1 << 20, /* later ones are not noted */
 	LINKS_KEPT = 1 << 16,  /* more are forgotten with the conversations */
-};
-
-struct reporter {
-	char *identity, *name;
+	NATS_MAX = 8,	       /* NATs in a chain */
 };
 
 /* An end that has accepted a conversation. */
@@ -24,22 +21,19 @@ struct server {
 	uint8_t addr[16];
 	uint16_t port;
 	uint8_t proto;
-	uint8_t zero[5];
+};
+
+/* A tuple that NAT gives a conversation, and the tuple that this had before. */
+struct nat_link {
+	struct pair behind, before;
+	bool is_swapped; /* the first end of one is the second one of the other */
+	bool is_shared; /* several conversations had the tuple, one after the other */
+	bool is_counted; /* the host with the NAT reports flows, too */
 };
 
 struct conversations {
 	struct talks talks;
-	struct nat_links links;
-
-	struct reporter *reporters;
-	struct reporting *reporting; /* of each reporter */
-	uint32_t n_reporters, reporters_capacity, reporting_capacity;
-	struct slots reporter_slots;
-
-	struct server *servers;
-	uint32_t n_servers, servers_capacity;
-	struct slots server_slots;
-
+	struct slots links, reporters, servers;
 	struct conversation_totals totals;
 };
 
@@ -53,83 +47,157 @@ void conversations_free(struct conversations *all)
 	if (!all)
 		return;
 	talks_free(&all->talks);
-	nat_links_free(&all->links);
-	for (uint32_t i = 0; i < all->n_reporters; i++) {
-		free(all->reporters[i].identity);
-		free(all->reporters[i].name);
-	}
-	free(all->reporters);
-	free(all->reporting);
-	slots_free(&all->reporter_slots);
-	free(all->servers);
-	slots_free(&all->server_slots);
+	slots_free(&all->links);
+	slots_free(&all->reporters);
+	slots_free(&all->servers);
 	free(all);
 }
 
 /* ---- Reporters ------------------------------------------------------------------------- */
 
-static bool is_reporter(const void *array, uint32_t index, const void *key)
-{
-	const struct reporter *list = array;
-
-	return !strcmp(list[index].identity, key);
-}
-
-static int add_reporter(struct conversations *all, uint64_t hash,
-			const char *identity, const char *name)
-{
-	struct reporter reporter = { strdup(identity), strdup(name) };
-
-	if (!reporter.identity || !reporter.name ||
-	    !array_reserve(&all->reporters, all->n_reporters,
-			   &all->reporters_capacity, sizeof(*all->reporters),
-			   FIRST_CAPACITY) ||
-	    !array_reserve(&all->reporting, all->n_reporters,
-			   &all->reporting_capacity, sizeof(*all->reporting),
-			   FIRST_CAPACITY) ||
-	    !slots_add(&all->reporter_slots, hash, all->n_reporters)) {
-		free(reporter.identity);
-		free(reporter.name);
-		return -ENOMEM;
-	}
-	all->reporting[all->n_reporters] = (struct reporting){ 0 };
-	all->reporters[all->n_reporters++] = reporter;
-	return 0;
-}
-
 int conversations_reporter(struct conversations *all, const char *identity,
 			   const char *name, uint32_t *ret_reporter)
 {
-	const uint64_t hash = texts_hash(&all->reporter_slots, identity);
-	uint32_t index = slots_find(&all->reporter_slots, hash, is_reporter,
-				    all->reporters, identity);
+	char key[REPORTER_MAX] = "";
+	struct reporter *reporter;
+	uint32_t index;
 
-	if (index == SLOT_NONE) {
-		index = all->n_reporters;
-		if (add_reporter(all, hash, identity, name))
-			return -ENOMEM;
-	}
+	snprintf(key, sizeof(key), "%s", identity);
+	index = slots_get(&all->reporters, key, sizeof(key), sizeof(*reporter));
+	if (index == SLOT_NONE)
+		return -ENOMEM;
+	reporter = slots_at(&all->reporters, index);
+	if (!*reporter->name)
+		snprintf(reporter->name, sizeof(reporter->name), "%s", name);
 	*ret_reporter = index;
 	return 0;
 }
 
 uint32_t conversations_reporters(const struct conversations *all)
 {
-	return all->n_reporters;
+	return all->reporters.n;
 }
 
 const char *conversations_reporter_name(const struct conversations *all,
 					uint32_t reporter)
 {
-	return all->reporters[reporter].name;
+	return ((const struct reporter *)slots_at(&all->reporters, reporter))->name;
 }
 
-const char *conversations_workload(const struct conversations *all,
-				   const struct edge_sum *sum, enum edge_end end)
+const char *conversations_name(const struct conversations *all,
+			       const struct edge_sum *sum, enum edge_end end,
+			       enum name_kind kind)
 {
-	return sum->workloads[end] && !sum->is_workload_mixed[end] ?
-		       texts_at(&all->talks.workloads, sum->workloads[end]) :
+	const struct end_names *names = &sum->names[end];
+
+	return names->numbers[kind] && !names->is_mixed[kind] ?
+		       talks_name(&all->talks, kind, names->numbers[kind]) :
 		       NULL;
+}
+
+/* ---- NAT ------------------------------------------------------------------------------- */
+
+/* @return false: no memory */
+static bool note_link(struct slots *links, const struct nat_link *link)
+{
+	uint32_t index = slots_find(links, &link->behind);
+	struct nat_link *known;
+
+	if (!memcmp(&link->behind, &link->before, sizeof(link->behind)))
+		return true;
+	if (index == SLOT_NONE) {
+		index = slots_get(links, &link->behind, sizeof(link->behind),
+				  sizeof(*link));
+		if (index != SLOT_NONE)
+			memcpy(slots_at(links, index), link, sizeof(*link));
+		return index != SLOT_NONE;
+	}
+	known = slots_at(links, index);
+	known->is_counted |= link->is_counted;
+	known->is_shared |= memcmp(&known->before, &link->before,
+				   sizeof(known->before)) != 0;
+	return true;
+}
+
+static uint64_t id_of(const struct service_report *report,
+		      const struct flow_face *face)
+{
+	return conversation_id(&(struct conversation){
+		.src = face->src,
+		.dst = face->dst,
+		.src_port = face->src_port,
+		.dst_port = report->icmp ?: face->dst_port,
+		.proto = face->proto,
+	});
+}
+
+/* A mapping has its first addresses from before NAT; of flows, the id shows which ones are. */
+static const struct flow_face *find_root(const struct service_report *report)
+{
+	if (!report->conversation_id)
+		return &report->face;
+	for (uint32_t i = 0; i < report->n_others; i++)
+		if (id_of(report, &report->others[i]) == report->conversation_id)
+			return &report->others[i];
+	return &report->face;
+}
+
+/*
+ * Find a report's tuple before all NAT of its host, which is its own if it has no other, and note its
+ * other tuples. @return false: no memory
+ */
+static bool note_links(struct slots *links, const struct service_report *report,
+		       struct flow_face *ret_root)
+{
+	const struct flow_face *root = find_root(report);
+	struct nat_link link = { .is_counted = report->kind == REPORT_FLOW };
+	uint8_t root_source, source;
+
+	*ret_root = *root;
+	if (!report->n_others ||
+	    (!report->conversation_id && report->kind != REPORT_MAPPING))
+		return true;
+	link.before = pair_of(root, &root_source);
+	link.behind = pair_of(&report->face, &source);
+	link.is_swapped = source != root_source;
+	if (!note_link(links, &link))
+		return false;
+	for (uint32_t i = 0; i < report->n_others; i++) {
+		link.behind = pair_of(&report->others[i], &source);
+		link.is_swapped = source != root_source;
+		if (!note_link(links, &link))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Find the tuple before all NAT: *@ret_before is @pair itself if it is not behind one.
+ *
+ * @return false: several conversations had @pair, all of which the host with the NAT reports
+ */
+static bool find_before(const struct slots *links, const struct pair *pair,
+			struct pair *ret_before, bool *ret_is_swapped)
+{
+	uint32_t index;
+
+	*ret_before = *pair;
+	*ret_is_swapped = false;
+	for (int i = 0; i < NATS_MAX; i++) {
+		const struct nat_link *link;
+
+		index = slots_find(links, ret_before);
+		if (index == SLOT_NONE)
+			break;
+		link = slots_at(links, index);
+		if (link->is_shared) {
+			*ret_before = *pair;
+			return !link->is_counted;
+		}
+		*ret_before = link->before;
+		*ret_is_swapped ^= link->is_swapped;
+	}
+	return true;
 }
 
 /* ---- Reports --------------------------------------------------------------------------- */
@@ -158,7 +226,7 @@ int conversations_add(struct conversations *all, uint32_t reporter,
 
 	if (report->kind == REPORT_NONE)
 		return 0;
-	if (!nat_links_note(&all->links, report, &root))
+	if (!note_links(&all->links, report, &root))
 		return -ENOMEM;
 	if (report->kind == REPORT_MAPPING) {
 		all->totals.mappings++;
@@ -170,8 +238,10 @@ int conversations_add(struct conversations *all, uint32_t reporter,
 		return -ENOMEM;
 	if (report->kind == REPORT_FLOW) {
 		count_flow(all, report);
-		is_added = talks_add_flow(&all->talks, talk, source, reporter,
-					  report, &all->reporting[reporter]);
+		is_added = talks_add_flow(
+			&all->talks, talk, source, reporter, report,
+			&((struct reporter *)slots_at(&all->reporters, reporter))
+				 ->reporting);
 	} else {
 		all->totals.sessions++;
 		is_added = talks_add_session(&all->talks, talk, source,
@@ -182,13 +252,6 @@ int conversations_add(struct conversations *all, uint32_t reporter,
 
 /* ---- Which end is the service ---------------------------------------------------------- */
 
-static bool is_server(const void *array, uint32_t index, const void *key)
-{
-	const struct server *list = array;
-
-	return !memcmp(&list[index], key, sizeof(list[index]));
-}
-
 static struct server server_of(const struct pair *pair, uint8_t end)
 {
 	struct server server = { .port = pair->ports[end], .proto = pair->proto };
@@ -197,33 +260,25 @@ static struct server server_of(const struct pair *pair, uint8_t end)
 	return server;
 }
 
-static bool accepts(struct conversations *all, const struct server *server)
+static bool accepts(const struct conversations *all, const struct server *server)
 {
-	return slots_find(&all->server_slots,
-			  slots_hash(&all->server_slots, server, sizeof(*server)),
-			  is_server, all->servers, server) != SLOT_NONE;
+	return slots_find(&all->servers, server) != SLOT_NONE;
 }
 
 /* Without memory, it is not noted. */
 static void note_server(struct conversations *all, const struct talk *talk)
 {
-	const uint8_t end = talk->accepts[1] > talk->accepts[0];
-	const struct server server = server_of(&talk->pair, end);
+	const struct server server =
+		server_of(&talk->pair, talk->accepts[1] > talk->accepts[0]);
 
-	if (talk->accepts[0] == talk->accepts[1] || !server.port ||
-	    all->n_servers >= SERVERS_MAX || accepts(all, &server))
-		return;
-	if (array_reserve(&all->servers, all->n_servers, &all->servers_capacity,
-			  sizeof(*all->servers), FIRST_CAPACITY) &&
-	    slots_add(&all->server_slots,
-		      slots_hash(&all->server_slots, &server, sizeof(server)),
-		      all->n_servers))
-		all->servers[all->n_servers++] = server;
+	if (talk->accepts[0] != talk->accepts[1] && server.port &&
+	    all->servers.n < SERVERS_MAX)
+		slots_get(&all->servers, &server, sizeof(server), sizeof(server));
 }
 
 /* The rules of groups, but by all reports of the conversation. */
-static uint8_t find_service(struct conversations *all, const struct talk *talk,
-			    uint8_t *ret_evidence)
+static uint8_t find_service(const struct conversations *all,
+			    const struct talk *talk, uint8_t *ret_evidence)
 {
 	const struct pair *pair = &talk->pair;
 	const struct server ends[2] = { server_of(pair, 0), server_of(pair, 1) };
@@ -245,39 +300,38 @@ static uint8_t find_service(struct conversations *all, const struct talk *talk,
 /* ---- Edges ----------------------------------------------------------------------------- */
 
 /* @return 0; -ENOMEM */
-static int find_conversation(struct conversations *all, uint32_t talk)
+static int find_conversation(struct conversations *all, uint32_t index)
 {
+	struct talk *talk = talk_at(&all->talks, index);
 	struct pair before;
 	bool is_swapped;
 	uint32_t root;
 
-	switch (nat_links_find(&all->links, &all->talks.list[talk].pair,
-			       &before, &is_swapped)) {
-	case NAT_SHARED:
-		all->totals.shared_packets +=
-			talks_packets(&all->talks, &all->talks.list[talk]);
-		all->talks.list[talk].is_merged = true;
-		return 0;
-	case NAT_FOUND:
-		root = talks_get(&all->talks, &before);
-		if (root == SLOT_NONE)
-			return -ENOMEM;
-		if (root != talk && !all->talks.list[root].is_merged)
-			talks_merge(&all->talks, root, talk, is_swapped);
-		return 0;
-	default:
+	if (!find_before(&all->links, &talk->pair, &before, &is_swapped)) {
+		all->totals.shared_packets += talk->packets;
+		talk->is_merged = true;
 		return 0;
 	}
+	if (!memcmp(&before, &talk->pair, sizeof(before)))
+		return 0;
+	root = talks_get(&all->talks, &before);
+	if (root == SLOT_NONE)
+		return -ENOMEM;
+	if (!talk_at(&all->talks, root)->is_merged)
+		talks_merge(&all->talks, root, index, is_swapped);
+	return 0;
 }
 
-static void add_edge(struct conversations *all, struct talk *talk,
+static void add_edge(struct conversations *all, const struct talk *talk,
+		     const struct account *accounts, uint32_t n,
 		     struct edges *edges)
 {
 	struct edge edge;
 	uint8_t evidence;
 	const uint8_t service = find_service(all, talk, &evidence);
 
-	talk_edge(&all->talks, talk, service, all->reporting, &edge);
+	talk_edge(&all->talks, talk, accounts, n, service, &all->reporters,
+		  &edge);
 	edge.sum.evidence = evidence;
 	all->totals.repeated_packets += edge.sum.counts.repeated_packets;
 	edges_add(edges, &edge.key, &edge.sum);
@@ -286,19 +340,27 @@ static void add_edge(struct conversations *all, struct talk *talk,
 int conversations_take(struct conversations *all, struct edges *edges)
 {
 	struct talks *talks = &all->talks;
-	const uint32_t n = talks->n;
+	const uint32_t n_talks = talks->all.n;
+	const struct account *accounts;
+	uint32_t at = 0, n;
 	int r = 0;
 
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n_talks; i++)
 		r = find_conversation(all, i) ?: r;
-	for (uint32_t i = 0; i < talks->n; i++)
-		note_server(all, &talks->list[i]);
-	for (uint32_t i = 0; i < talks->n; i++)
-		if (!talks->list[i].is_merged)
-			add_edge(all, &talks->list[i], edges);
+	for (uint32_t i = 0; i < talks->all.n; i++)
+		note_server(all, talk_at(talks, i));
+	accounts = talks_join(talks);
+	for (uint32_t i = 0; i < talks->all.n; i++, at += n) {
+		for (n = 0; at + n < talks->accounts.n &&
+			    accounts[at + n].joined == i;)
+			n++;
+		if (!talk_at(talks, i)->is_merged)
+			add_edge(all, talk_at(talks, i),
+				 n ? accounts + at : NULL, n, edges);
+	}
 	talks_clear(talks);
 	if (all->links.n > LINKS_KEPT)
-		nat_links_free(&all->links);
+		slots_free(&all->links);
 	return r;
 }
 

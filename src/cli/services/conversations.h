@@ -42,9 +42,10 @@ uint32_t conversations_reporters(const struct conversations *all);
 const char *conversations_reporter_name(const struct conversations *all,
 					uint32_t reporter);
 
-/** @return the name of the only workload known at an end, valid as long as @all; NULL: none, or several */
-const char *conversations_workload(const struct conversations *all,
-				   const struct edge_sum *sum, enum edge_end end);
+/** @return the only name known at an end, valid until conversations_add(); NULL: none, or several */
+const char *conversations_name(const struct conversations *all,
+			       const struct edge_sum *sum, enum edge_end end,
+			       enum name_kind kind);
 
 /** @return 0; -ENOMEM */
 int conversations_add(struct conversations *all, uint32_t reporter,

@@ -5,8 +5,6 @@
 
 #include "base/util.h"
 
-enum { FIRST_CAPACITY = 256 };
-
 /* ---- Sums ------------------------------------------------------------------------------ */
 
 uint64_t edge_bytes(const struct edge_sum *sum)
@@ -69,29 +67,15 @@ static void add_reporters(struct edge_sum *sum, const struct edge_sum *more)
 		sum->hosts = more->hosts;
 }
 
-static void add_processes(struct edge_sum *sum, const struct edge_sum *more)
+void names_join(struct end_names *names, const struct end_names *more)
 {
-	for (int end = 0; end < 2; end++) {
-		sum->is_process_mixed[end] |= more->is_process_mixed[end];
-		if (!more->has_process[end])
-			continue;
-		if (!sum->has_process[end])
-			memcpy(sum->processes[end], more->processes[end],
-			       EDGE_NAME_MAX);
-		else if (strcmp(sum->processes[end], more->processes[end]))
-			sum->is_process_mixed[end] = true;
-		sum->has_process[end] = true;
-	}
-}
+	for (int kind = 0; kind < NAME_KINDS; kind++) {
+		uint32_t *number = &names->numbers[kind];
 
-static void add_workloads(struct edge_sum *sum, const struct edge_sum *more)
-{
-	for (int end = 0; end < EDGE_ENDS; end++) {
-		sum->is_workload_mixed[end] |=
-			more->is_workload_mixed[end] ||
-			(sum->workloads[end] && more->workloads[end] &&
-			 sum->workloads[end] != more->workloads[end]);
-		sum->workloads[end] = sum->workloads[end] ?: more->workloads[end];
+		names->is_mixed[kind] |= more->is_mixed[kind] ||
+					 (*number && more->numbers[kind] &&
+					  *number != more->numbers[kind]);
+		*number = *number ?: more->numbers[kind];
 	}
 }
 
@@ -100,20 +84,13 @@ void edge_sum_add(struct edge_sum *sum, const struct edge_sum *more)
 	counters_add(&sum->counts, &more->counts, sizeof(sum->counts));
 	add_span(sum, more);
 	add_reporters(sum, more);
-	add_processes(sum, more);
-	add_workloads(sum, more);
+	for (int end = 0; end < EDGE_ENDS; end++)
+		names_join(&sum->names[end], &more->names[end]);
 	if (more->evidence > sum->evidence)
 		sum->evidence = more->evidence;
 }
 
 /* ---- Edges ----------------------------------------------------------------------------- */
-
-static bool has_key(const void *array, uint32_t index, const void *key)
-{
-	const struct edge *list = array;
-
-	return !memcmp(&list[index].key, key, sizeof(list[index].key));
-}
 
 static int by_bytes(const void *a, const void *b)
 {
@@ -132,69 +109,52 @@ static void add_to_others(struct edges *edges, const struct edge_sum *sum)
 	edges->n_others++;
 }
 
-/* Elements have other places now; there is room for all, as before. */
-static void find_places(struct edges *edges)
-{
-	slots_clear(&edges->slots);
-	for (uint32_t i = 0; i < edges->n; i++)
-		slots_add(&edges->slots,
-			  slots_hash(&edges->slots, &edges->list[i].key,
-				     sizeof(edges->list[i].key)),
-			  i);
-}
-
 static void drop_smaller_half(struct edges *edges)
 {
-	const uint32_t left = edges->n / 2;
+	const uint32_t left = edges->all.n / 2;
 
-	qsort(edges->list, edges->n, sizeof(*edges->list), by_bytes);
-	for (uint32_t i = left; i < edges->n; i++)
-		add_to_others(edges, &edges->list[i].sum);
-	edges->n = left;
-	find_places(edges);
+	edges_sort(edges);
+	for (uint32_t i = left; i < edges->all.n; i++)
+		add_to_others(edges, &edge_at(edges, i)->sum);
+	edges->all.n = left;
+	slots_rehash(&edges->all);
 }
 
 void edges_add(struct edges *edges, const struct edge_key *key,
 	       const struct edge_sum *sum)
 {
-	const uint64_t hash = slots_hash(&edges->slots, key, sizeof(*key));
-	const uint32_t index =
-		slots_find(&edges->slots, hash, has_key, edges->list, key);
+	uint32_t index = slots_find(&edges->all, key);
 
 	if (index != SLOT_NONE) {
-		edge_sum_add(&edges->list[index].sum, sum);
+		edge_sum_add(&edge_at(edges, index)->sum, sum);
 		return;
 	}
-	if (edges->n >= edges->max)
+	if (edges->all.n >= edges->max)
 		drop_smaller_half(edges);
-	if (!array_reserve(&edges->list, edges->n, &edges->capacity,
-			   sizeof(*edges->list), FIRST_CAPACITY) ||
-	    !slots_add(&edges->slots, hash, edges->n)) {
+	index = slots_get(&edges->all, key, sizeof(*key), sizeof(struct edge));
+	if (index == SLOT_NONE)
 		add_to_others(edges, sum);
-		return;
-	}
-	edges->list[edges->n++] = (struct edge){ .key = *key, .sum = *sum };
+	else
+		edge_at(edges, index)->sum = *sum;
 }
 
 void edges_sort(struct edges *edges)
 {
-	if (!edges->n)
+	if (!edges->all.n)
 		return;
-	qsort(edges->list, edges->n, sizeof(*edges->list), by_bytes);
-	find_places(edges);
+	qsort(edges->all.items, edges->all.n, sizeof(struct edge), by_bytes);
+	slots_rehash(&edges->all);
 }
 
 void edges_clear(struct edges *edges)
 {
-	slots_clear(&edges->slots);
-	edges->n = 0;
+	slots_clear(&edges->all);
 	edges->others = (struct edge_sum){ 0 };
 	edges->n_others = 0;
 }
 
 void edges_free(struct edges *edges)
 {
-	free(edges->list);
-	slots_free(&edges->slots);
+	slots_free(&edges->all);
 	*edges = (struct edges){ .max = edges->max };
 }

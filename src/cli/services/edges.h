@@ -7,20 +7,22 @@
 #ifndef NETOBS_CLI_SERVICES_EDGES_H
 #define NETOBS_CLI_SERVICES_EDGES_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "base/slots.h"
 
-#include "slots.h"
-
-enum {
-	EDGES_MAX = 65536,
-	EDGE_NAME_MAX = 16, /* size of the name of a process, with its NUL */
-};
+enum { EDGES_MAX = 65536 };
 
 /* Directions of packets of an edge. */
 enum edge_way { TO_SERVICE, TO_CLIENT, EDGE_WAYS };
 
 enum edge_end { END_CLIENT, END_SERVICE, EDGE_ENDS };
+
+/* What an end is called by: numbers of names, 0 where none is known. */
+enum name_kind { NAME_PROCESS, NAME_WORKLOAD, NAME_KINDS };
+
+struct end_names {
+	uint32_t numbers[NAME_KINDS];
+	bool is_mixed[NAME_KINDS]; /* there are several */
+};
 
 /* How it is known which end is the service; of an edge, the least certain way. */
 enum service_evidence {
@@ -59,11 +61,7 @@ struct edge_sum {
 	uint64_t counted_packets[EDGE_WAYS]; /* by it */
 	uint32_t hosts; /* most hosts that have reported one conversation; 0: not counted */
 	uint8_t evidence; /* enum service_evidence */
-	bool has_process[2],
-		is_process_mixed[2]; /* several processes: of the client, of the service */
-	char processes[2][EDGE_NAME_MAX];
-	uint32_t workloads[EDGE_ENDS]; /* conversations_workload(); 0: none is known */
-	bool is_workload_mixed[EDGE_ENDS];
+	struct end_names names[EDGE_ENDS];
 };
 
 struct edge {
@@ -73,13 +71,18 @@ struct edge {
 
 /* All zero but @max: no edges. */
 struct edges {
-	struct edge *list;
-	uint32_t n, capacity;
-	uint32_t max; /* edges, at least 2 */
-	struct slots slots;
+	struct slots all;
+	uint32_t max;		/* edges, at least 2 */
 	struct edge_sum others; /* sum of evicted edges */
 	uint64_t n_others;	/* how often an edge had to */
 };
+
+static inline struct edge *edge_at(const struct edges *edges, uint32_t i)
+{
+	return slots_at(&edges->all, i);
+}
+
+void names_join(struct end_names *names, const struct end_names *more);
 
 uint64_t edge_bytes(const struct edge_sum *sum);
 uint64_t edge_packets(const struct edge_sum *sum);

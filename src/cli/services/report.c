@@ -67,7 +67,8 @@ static void take_process(struct service_report *report, int end,
 {
 	if (!process)
 		return;
-	snprintf(report->processes[end], EDGE_NAME_MAX, "%s", process->command);
+	snprintf(report->processes[end], REPORT_PROCESS_MAX, "%s",
+		 process->command);
 	report_name_workload(report->workloads[end], process->container_name,
 			     process->pod_name, process->pod_namespace);
 }
@@ -118,7 +119,8 @@ void report_of_session(const struct netobs_session *session,
 		.opened = session->opened,
 		.ended = session->ended,
 	};
-	snprintf(ret_report->processes[0], EDGE_NAME_MAX, "%s", session->process);
+	snprintf(ret_report->processes[0], REPORT_PROCESS_MAX, "%s",
+		 session->process);
 	report_name_workload(ret_report->workloads[0], session->container_name,
 			     session->pod_name, session->pod_namespace);
 }

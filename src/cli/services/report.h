@@ -15,6 +15,7 @@ struct netobs_session;
 enum {
 	REPORTER_MAX = 256,  /* bytes of a name or an identity, with its NUL */
 	REPORT_WHY_MAX = 96, /* size of the reason why a record was refused */
+	REPORT_PROCESS_MAX = 16, /* size of the name of a process, with its NUL */
 	REPORT_WORKLOAD_MAX = 192, /* size of the name of a workload */
 };
 
@@ -48,7 +49,7 @@ struct service_report {
 	uint8_t opened,
 		ended; /* enum netobs_session_opened, netobs_session_ended */
 
-	char processes[2][EDGE_NAME_MAX]; /* of source and destination; "": unknown */
+	char processes[2][REPORT_PROCESS_MAX]; /* of source and destination; "": unknown */
 	/* Workloads of both ends: "NAMESPACE/POD", or the name of a container in no pod; "": not known. */
 	char workloads[2][REPORT_WORKLOAD_MAX];
 };

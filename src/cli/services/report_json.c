@@ -114,9 +114,9 @@ static void read_flow(const struct members *members, struct service_report *repo
 		(uint8_t)members_number(members, MEMBER_COMBINED, UINT8_MAX);
 	read_points(members, report);
 	json_text(members->values[MEMBER_SRC_PROCESS], report->processes[0],
-		  EDGE_NAME_MAX);
+		  REPORT_PROCESS_MAX);
 	json_text(members->values[MEMBER_DST_PROCESS], report->processes[1],
-		  EDGE_NAME_MAX);
+		  REPORT_PROCESS_MAX);
 	read_workload(members, MEMBER_SRC_CONTAINER, report->workloads[0]);
 	read_workload(members, MEMBER_DST_CONTAINER, report->workloads[1]);
 }
@@ -143,7 +143,7 @@ static void read_session(const struct members *members,
 		if (!strcmp(name, netobs_session_ended_name(i)))
 			report->ended = (uint8_t)i;
 	json_text(members->values[MEMBER_PROCESS], report->processes[0],
-		  EDGE_NAME_MAX);
+		  REPORT_PROCESS_MAX);
 	read_workload(members, MEMBER_CONTAINER, report->workloads[0]);
 }
 

@@ -27,8 +27,8 @@ static double width_of(uint64_t bytes)
 static void name_node(const struct services_view *view, const struct edge *edge,
 		      enum edge_end end, const uint8_t ip[16])
 {
-	const char *name =
-		conversations_workload(view->reporters, &edge->sum, end);
+	const char *name = conversations_name(view->reporters, &edge->sum, end,
+					      NAME_WORKLOAD);
 	char text[NETOBS_ADDR_STR_MAX];
 
 	if (!name)
@@ -71,9 +71,9 @@ void services_print_dot(const struct services_view *view)
 	     "  node [shape=box, fontname=\"sans-serif\"];\n"
 	     "  edge [fontname=\"sans-serif\", fontsize=10];");
 	for (uint32_t i = 0; i < view->n; i++)
-		print_edge(view, &view->edges->list[i]);
+		print_edge(view, edge_at(view->edges, i));
 	for (uint32_t i = 0; i < view->n; i++) {
-		const struct edge *edge = &view->edges->list[i];
+		const struct edge *edge = edge_at(view->edges, i);
 
 		name_node(view, edge, END_CLIENT, edge->key.client);
 		name_node(view, edge, END_SERVICE, edge->key.service);

@@ -8,32 +8,56 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "base/slots.h"
 #include "conversations.h"
 #include "report.h"
-#include "slots.h"
 #include "cli/annotate/record_input.h"
 #include "service/options/args.h"
+
+enum { SEEN_MAX = 1 << 25 /* lines; later ones are all new */ };
 
 struct reading {
 	const struct services_request *request;
 	struct conversations *conversations;
 	struct record_reader reader;
-	struct seen seen;
+	struct slots seen;		    /* hashes of lines */
+	bool is_seen_full;		    /* some lines were not noted */
 	uint64_t records, others, repeated; /* lines */
 };
 
-/* Records that name no host count as those of one host for each file. */
+/* Records that name no host count as those of one host for each file: by the end of a long path. */
 static int find_reporter(struct reading *reading, const char *path,
 			 const struct report_origin *origin,
 			 uint32_t *ret_reporter)
 {
+	const size_t len = strlen(path);
+
 	if (*origin->identity)
 		return conversations_reporter(reading->conversations,
 					      origin->identity, origin->name,
 					      ret_reporter);
+	path += len < REPORTER_MAX ? 0 : len - REPORTER_MAX + 1;
 	return conversations_reporter(reading->conversations, path,
 				      strcmp(path, "-") ? path : "standard input",
 				      ret_reporter);
+}
+
+/* @return whether the line of this reporter is new */
+static bool note_line(struct reading *reading, const char *line, uint32_t reporter)
+{
+	struct slots *seen = &reading->seen;
+	const uint32_t n = seen->n;
+	const uint64_t line_and_reporter[] = {
+		slots_hash(seen, line, strlen(line)), reporter
+	};
+	const uint64_t hash =
+		slots_hash(seen, line_and_reporter, sizeof(line_and_reporter));
+
+	if (n < SEEN_MAX &&
+	    slots_get(seen, &hash, sizeof(hash), sizeof(hash)) != SLOT_NONE)
+		return seen->n > n;
+	reading->is_seen_full = true;
+	return true;
 }
 
 /* @return 0; -ENOMEM, which was reported */
@@ -56,7 +80,7 @@ static int take_record(const struct record_input *input, const char *line,
 		return 0;
 	}
 	r = find_reporter(reading, input->path, &origin, &reporter);
-	if (!r && !seen_add(&reading->seen, line, strlen(line), reporter)) {
+	if (!r && !note_line(reading, line, reporter)) {
 		reading->repeated++;
 		return 0;
 	}
@@ -100,7 +124,7 @@ static void print_summary(const struct reading *reading,
 	if (reading->reader.unreadable)
 		fprintf(stderr, "; %" PRIu64 " lines are no records",
 			reading->reader.unreadable);
-	if (reading->seen.is_full)
+	if (reading->is_seen_full)
 		fprintf(stderr,
 			"; after the first %d lines, repeated lines count again",
 			SEEN_MAX);
@@ -139,7 +163,7 @@ int services_of_files(const struct services_request *request)
 				       take_record, &reading);
 	if (r != -ENOMEM && show(&reading))
 		reading.reader.is_failed = true;
-	seen_free(&reading.seen);
+	slots_free(&reading.seen);
 	conversations_free(reading.conversations);
 	return r == -ENOMEM || reading.reader.is_failed ? EXIT_FAILED : EXIT_FINE;
 }

@@ -250,7 +250,7 @@ static int finish_host(void *object, int r)
 	if (r < 0)
 		return r;
 	take(watch);
-	if (!watch->verb.status && (watch->edges.n || watch->request->once ||
+	if (!watch->verb.status && (watch->edges.all.n || watch->request->once ||
 				    watch->request->format == SERVICES_DOT))
 		show(watch);
 	return r;

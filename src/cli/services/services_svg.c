@@ -61,7 +61,7 @@ static void place_edges(struct picture *picture)
 	char label[LABEL_MAX];
 
 	for (uint32_t i = 0; i < picture->n_edges; i++) {
-		const struct edge *edge = &picture->view->edges->list[i];
+		const struct edge *edge = edge_at(picture->view->edges, i);
 		const uint64_t bytes = edge_bytes(&edge->sum);
 
 		services_client_label(label, sizeof(label), picture->view, edge);
@@ -80,7 +80,7 @@ static int y_of(uint32_t place)
 /* 1 to 12: in proportion to the bytes of the largest edge. */
 static double thickness(const struct picture *picture, uint64_t bytes)
 {
-	const uint64_t most = edge_bytes(&picture->view->edges->list[0].sum);
+	const uint64_t most = edge_bytes(&edge_at(picture->view->edges, 0)->sum);
 
 	return most ? 1 + 11.0 * (double)bytes / (double)most : 1;
 }
@@ -188,7 +188,7 @@ static int print_svg(FILE *file, const struct services_view *view)
 		WIDTH, height, WIDTH, height);
 	draw_head(picture);
 	for (uint32_t i = 0; i < picture->n_edges; i++)
-		draw_edge(picture, &view->edges->list[i]);
+		draw_edge(picture, edge_at(view->edges, i));
 	draw_column(picture, &picture->clients, LEFT - MARGIN, "end");
 	draw_column(picture, &picture->services, RIGHT + MARGIN, "start");
 	fputs("</svg>\n", file);

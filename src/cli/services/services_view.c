@@ -16,13 +16,13 @@ void services_view_make(struct services_view *view, struct edges *edges,
 {
 	edges_sort(edges);
 	view->edges = edges;
-	view->n = rows ? (uint32_t)min_u64(rows, edges->n) : edges->n;
+	view->n = rows ? (uint32_t)min_u64(rows, edges->all.n) : edges->all.n;
 	view->others = view->total = edges->others;
-	view->n_others = edges->n_others + edges->n - view->n;
-	for (uint32_t i = 0; i < edges->n; i++) {
-		edge_sum_add(&view->total, &edges->list[i].sum);
+	view->n_others = edges->n_others + edges->all.n - view->n;
+	for (uint32_t i = 0; i < edges->all.n; i++) {
+		edge_sum_add(&view->total, &edge_at(edges, i)->sum);
 		if (i >= view->n)
-			edge_sum_add(&view->others, &edges->list[i].sum);
+			edge_sum_add(&view->others, &edge_at(edges, i)->sum);
 	}
 }
 
@@ -31,8 +31,8 @@ void services_view_make(struct services_view *view, struct edges *edges,
 static void add_workload(char *buf, size_t size, const struct services_view *view,
 			 const struct edge *edge, enum edge_end end)
 {
-	const char *name =
-		conversations_workload(view->reporters, &edge->sum, end);
+	const char *name = conversations_name(view->reporters, &edge->sum, end,
+					      NAME_WORKLOAD);
 	const size_t len = strlen(buf);
 
 	if (name)
@@ -139,7 +139,7 @@ static void fill_row(const void *rows, uint32_t row, char (*cells)[TEXT_CELL_MAX
 	const bool has_others = view->n_others;
 
 	if (row < view->n) {
-		const struct edge *edge = &view->edges->list[row];
+		const struct edge *edge = edge_at(view->edges, row);
 
 		services_client_label(cells[CLIENT], TEXT_CELL_MAX, view, edge);
 		services_label(cells[SERVICE], TEXT_CELL_MAX, view, edge);
@@ -229,18 +229,20 @@ static void put_reporters(struct json *json, const struct services_view *view,
 						sum->counted_by[way] - 1));
 }
 
-static void put_workloads(struct json *json, const struct services_view *view,
-			  const struct edge *edge)
+static void put_names(struct json *json, const struct services_view *view,
+		      const struct edge *edge, enum name_kind kind)
 {
-	static const char *const keys[EDGE_ENDS] = { "ClientWorkload",
-						     "ServerWorkload" };
+	static const char *const keys[NAME_KINDS][EDGE_ENDS] = {
+		[NAME_PROCESS] = { "ClientProcess", "ServerProcess" },
+		[NAME_WORKLOAD] = { "ClientWorkload", "ServerWorkload" },
+	};
 
 	for (int end = 0; end < EDGE_ENDS; end++) {
-		const char *name = conversations_workload(
-			view->reporters, &edge->sum, (enum edge_end)end);
+		const char *name = conversations_name(
+			view->reporters, &edge->sum, (enum edge_end)end, kind);
 
 		if (name)
-			json_key_string(json, keys[end], name);
+			json_key_string(json, keys[kind][end], name);
 	}
 }
 
@@ -251,18 +253,12 @@ static void put_key(struct json *json, const struct edge *edge)
 		[EVIDENCE_ACCEPTS] = "accepts",
 		[EVIDENCE_PORT] = "port",
 	};
-	static const char *const processes[2] = { "ClientProcess",
-						  "ServerProcess" };
 
 	put_address(json, "ClientAddr", edge->key.client);
 	put_address(json, "ServerAddr", edge->key.service);
 	put_optional(json, "ServerPort", edge->key.port);
 	json_key_u64(json, "Proto", edge->key.proto);
 	json_key_string(json, "ServerBy", evidence[edge->sum.evidence]);
-	for (int end = 0; end < 2; end++)
-		if (edge->sum.has_process[end] && !edge->sum.is_process_mixed[end])
-			json_key_string(json, processes[end],
-					edge->sum.processes[end]);
 }
 
 static void print_sum(const struct services_view *view, const char *type,
@@ -278,7 +274,8 @@ static void print_sum(const struct services_view *view, const char *type,
 	json_key_i64(&json, "DurationMs", view->duration_ms);
 	if (edge) {
 		put_key(&json, edge);
-		put_workloads(&json, view, edge);
+		put_names(&json, view, edge, NAME_PROCESS);
+		put_names(&json, view, edge, NAME_WORKLOAD);
 	}
 	if (sum->end_ms) {
 		json_key_i64(&json, "TimeFlowStartMs", sum->start_ms);
@@ -295,7 +292,7 @@ static void print_sum(const struct services_view *view, const char *type,
 void services_print_json(const struct services_view *view)
 {
 	for (uint32_t i = 0; i < view->n; i++) {
-		const struct edge *edge = &view->edges->list[i];
+		const struct edge *edge = edge_at(view->edges, i);
 
 		print_sum(view, "edge", edge, &edge->sum);
 	}

@@ -9,7 +9,7 @@
 struct view {
 	uint32_t reporter;
 	struct part sums[2];
-	bool has_flows[2], has_sessions[2];
+	bool has_flows[2];
 	struct session_counts sessions[2];
 };
 
@@ -21,7 +21,6 @@ struct choice {
 	struct part responses; /* that with most answers */
 	struct session_counts sessions;
 	uint8_t sessions_end;
-	bool has_sessions;
 	uint32_t hosts; /* hosts that have reported flows */
 	struct flow_span span; /* of all reports, as the choice between equal ones is arbitrary */
 };
@@ -61,13 +60,9 @@ static void add_account(const struct talks *talks, const struct account *account
 
 	for (uint32_t i = account->parts; i; i = part->next) {
 		part = &talks->parts[i - 1];
-		add_part(view, account->end, part, is_apart);
+		add_part(view, (uint8_t)account->joined_end, part, is_apart);
 	}
-	if (!account->sessions)
-		return;
-	view->has_sessions[account->end] = true;
-	counters_add(&view->sessions[account->end],
-		     &talks->sessions[account->sessions - 1],
+	counters_add(&view->sessions[account->joined_end], &account->sessions,
 		     sizeof(view->sessions[0]));
 }
 
@@ -120,17 +115,14 @@ static void choose_sessions(struct choice *choice, const struct view *view,
 			    uint8_t client)
 {
 	for (uint8_t end = 0; end < 2; end++) {
-		const struct session_counts *counts = &view->sessions[end];
 		const uint64_t most = choice->sessions.connections;
+		const uint64_t n = view->sessions[end].connections;
 
-		if (!view->has_sessions[end] ||
-		    (choice->has_sessions &&
-		     (counts->connections < most ||
-		      (counts->connections == most &&
-		       (end != client || choice->sessions_end == client)))))
+		if (n < most || !n ||
+		    (n == most &&
+		     (end != client || choice->sessions_end == client)))
 			continue;
-		choice->has_sessions = true;
-		choice->sessions = *counts;
+		choice->sessions = view->sessions[end];
 		choice->sessions_end = end;
 	}
 }
@@ -144,24 +136,19 @@ static void choose(struct choice *choice, const struct view *view, uint8_t clien
 }
 
 /* Each reporter's accounts follow each other. */
-static void choose_of_all(struct talks *talks, struct talk *talk,
-			  const struct reporting *reporting, uint8_t client,
+static void choose_of_all(const struct talks *talks,
+			  const struct account *accounts, uint32_t n,
+			  const struct slots *reporters, uint8_t client,
 			  struct choice *choice)
 {
-	const struct account *account;
-	uint32_t i;
+	for (uint32_t i = 0; i < n;) {
+		struct view view = { .reporter = accounts[i].key.reporter };
+		const struct reporter *reporter =
+			slots_at(reporters, view.reporter);
 
-	talks_sort(talks, talk);
-	for (i = talk->accounts; i;) {
-		struct view view = { .reporter = talks->accounts[i - 1].reporter };
-
-		for (; i; i = account->next) {
-			account = &talks->accounts[i - 1];
-			if (account->reporter != view.reporter)
-				break;
-			add_account(talks, account, &reporting[view.reporter],
+		for (; i < n && accounts[i].key.reporter == view.reporter; i++)
+			add_account(talks, &accounts[i], &reporter->reporting,
 				    &view);
-		}
 		choose(choice, &view, client);
 	}
 }
@@ -202,23 +189,9 @@ static void add_sessions(const struct session_counts *sessions,
 	counts->failed = sessions->failed;
 }
 
-static void name_process(const struct talk *talk, uint8_t end, int of,
-			 struct edge_sum *sum)
-{
-	memcpy(sum->processes[of], talk->processes[end], EDGE_NAME_MAX);
-	sum->has_process[of] = *talk->processes[end];
-	sum->is_process_mixed[of] = talk->is_mixed[end];
-}
-
-static void name_workload(const struct talk *talk, uint8_t end,
-			  enum edge_end of, struct edge_sum *sum)
-{
-	sum->workloads[of] = talk->workloads[end];
-	sum->is_workload_mixed[of] = talk->is_workload_mixed[end];
-}
-
-void talk_edge(struct talks *talks, struct talk *talk, uint8_t service,
-	       const struct reporting *reporting, struct edge *ret_edge)
+void talk_edge(const struct talks *talks, const struct talk *talk,
+	       const struct account *accounts, uint32_t n, uint8_t service,
+	       const struct slots *reporters, struct edge *ret_edge)
 {
 	const struct pair *pair = &talk->pair;
 	struct edge_sum *sum = &ret_edge->sum;
@@ -228,19 +201,16 @@ void talk_edge(struct talks *talks, struct talk *talk, uint8_t service,
 					    .proto = pair->proto } };
 	memcpy(ret_edge->key.client, pair->addrs[!service], 16);
 	memcpy(ret_edge->key.service, pair->addrs[service], 16);
-	choose_of_all(talks, talk, reporting, !service, &choice);
+	choose_of_all(talks, accounts, n, reporters, !service, &choice);
 	sum->counts.conversations = 1;
 	sum->start_ms = choice.span.start_ms;
 	sum->end_ms = choice.span.end_ms;
 	add_way(&choice, !service, TO_SERVICE, sum);
 	add_way(&choice, service, TO_CLIENT, sum);
-	sum->counts.repeated_packets =
-		talks_packets(talks, talk) - edge_packets(sum);
+	sum->counts.repeated_packets = talk->packets - edge_packets(sum);
 	add_times(&choice, &sum->counts);
 	add_sessions(&choice.sessions, &sum->counts);
 	sum->hosts = choice.hosts;
-	name_process(talk, !service, 0, sum);
-	name_process(talk, service, 1, sum);
-	name_workload(talk, !service, END_CLIENT, sum);
-	name_workload(talk, service, END_SERVICE, sum);
+	sum->names[END_CLIENT] = talk->names[!service];
+	sum->names[END_SERVICE] = talk->names[service];
 }

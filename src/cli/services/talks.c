@@ -2,6 +2,7 @@
 #include "talks.h"
 
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <netobs/session.h>
@@ -9,7 +10,10 @@
 #include "base/conversation.h"
 #include "base/util.h"
 
-enum { FIRST_CAPACITY = 256 };
+enum {
+	FIRST_PARTS = 256,
+	NAMES_MAX = 1 << 16, /* of a kind; later ones have no number */
+};
 
 struct pair pair_of(const struct flow_face *face, uint8_t *ret_source)
 {
@@ -26,51 +30,32 @@ struct pair pair_of(const struct flow_face *face, uint8_t *ret_source)
 	return pair;
 }
 
-static bool has_pair(const void *array, uint32_t index, const void *key)
-{
-	const struct talk *list = array;
-
-	return !memcmp(&list[index].pair, key, sizeof(list[index].pair));
-}
-
 uint32_t talks_get(struct talks *talks, const struct pair *pair)
 {
-	const uint64_t hash = slots_hash(&talks->slots, pair, sizeof(*pair));
-	const uint32_t index =
-		slots_find(&talks->slots, hash, has_pair, talks->list, pair);
-
-	if (index != SLOT_NONE)
-		return index;
-	if (!array_reserve(&talks->list, talks->n, &talks->capacity,
-			   sizeof(*talks->list), FIRST_CAPACITY) ||
-	    !slots_add(&talks->slots, hash, talks->n))
-		return SLOT_NONE;
-	talks->list[talks->n] = (struct talk){ .pair = *pair };
-	return talks->n++;
+	return slots_get(&talks->all, pair, sizeof(*pair), sizeof(struct talk));
 }
 
-/* ---- Reports --------------------------------------------------------------------------- */
+/* ---- Names ----------------------------------------------------------------------------- */
 
-static void count_accept(struct talk *talk, uint8_t end)
+/* @return 0: it is "", or there is no room */
+static uint32_t number_of(struct slots *names, const char *name)
 {
-	if (talk->accepts[end] < UINT16_MAX)
-		talk->accepts[end]++;
-}
+	char key[REPORT_WORKLOAD_MAX] = "";
+	uint32_t index;
 
-static void note_process(struct talk *talk, uint8_t end, const char *name)
-{
 	if (!*name)
-		return;
-	if (*talk->processes[end] && strcmp(talk->processes[end], name))
-		talk->is_mixed[end] = true;
-	memcpy(talk->processes[end], name, EDGE_NAME_MAX);
+		return 0;
+	snprintf(key, sizeof(key), "%s", name);
+	index = names->n < NAMES_MAX ?
+			slots_get(names, key, sizeof(key), sizeof(key)) :
+			slots_find(names, key);
+	return index + 1;
 }
 
-static void note_workload(struct talk *talk, uint8_t end, uint32_t workload)
+const char *talks_name(const struct talks *talks, enum name_kind kind,
+		       uint32_t number)
 {
-	talk->is_workload_mixed[end] |= workload && talk->workloads[end] &&
-					workload != talk->workloads[end];
-	talk->workloads[end] = workload ?: talk->workloads[end];
+	return slots_at(&talks->names[kind], number - 1);
 }
 
 /* Note the names that a report has of its source, and of its destination. */
@@ -78,14 +63,21 @@ static void note_names(struct talks *talks, struct talk *talk, uint8_t source,
 		       const struct service_report *report)
 {
 	for (uint8_t i = 0; i < 2; i++) {
-		const uint8_t end = i ? !source : source;
+		const struct end_names
+			names = { .numbers = {
+					  [NAME_PROCESS] = number_of(
+						  &talks->names[NAME_PROCESS],
+						  report->processes[i]),
+					  [NAME_WORKLOAD] = number_of(
+						  &talks->names[NAME_WORKLOAD],
+						  report->workloads[i]),
+				  } };
 
-		note_process(talk, end, report->processes[i]);
-		note_workload(talk, end,
-			      texts_number(&talks->workloads,
-					   report->workloads[i]));
+		names_join(&talk->names[i ? !source : source], &names);
 	}
 }
+
+/* ---- Reports --------------------------------------------------------------------------- */
 
 /* A SYN without ACK is evidence also if flags of single packets are unknown. */
 static enum server_end find_server(const struct service_report *report)
@@ -125,47 +117,15 @@ struct flow_span span_of(const struct service_report *report)
 
 /* ---- Accounts -------------------------------------------------------------------------- */
 
-/* Key of an account. */
-struct account_key {
-	uint32_t talk, reporter;
-	uint64_t end;
-};
-
-static bool is_account(const void *array, uint32_t index, const void *key)
-{
-	const struct account *account = &((const struct account *)array)[index];
-	const struct account_key *wanted = key;
-
-	return account->talk == wanted->talk &&
-	       account->reporter == wanted->reporter &&
-	       account->end == wanted->end;
-}
-
 /* @return NULL: no memory */
 static struct account *get_account(struct talks *talks, uint32_t talk,
 				   uint32_t reporter, uint8_t end)
 {
 	const struct account_key key = { talk, reporter, end };
-	const uint64_t hash =
-		slots_hash(&talks->account_slots, &key, sizeof(key));
-	const uint32_t index = slots_find(&talks->account_slots, hash,
-					  is_account, talks->accounts, &key);
-	struct account *account;
+	const uint32_t index = slots_get(&talks->accounts, &key, sizeof(key),
+					 sizeof(struct account));
 
-	if (index != SLOT_NONE)
-		return &talks->accounts[index];
-	if (!array_reserve(&talks->accounts, talks->n_accounts,
-			   &talks->accounts_capacity, sizeof(*talks->accounts),
-			   FIRST_CAPACITY) ||
-	    !slots_add(&talks->account_slots, hash, talks->n_accounts))
-		return NULL;
-	account = &talks->accounts[talks->n_accounts++];
-	*account = (struct account){ .next = talks->list[talk].accounts,
-				     .talk = talk,
-				     .reporter = reporter,
-				     .end = end };
-	talks->list[talk].accounts = talks->n_accounts;
-	return account;
+	return index == SLOT_NONE ? NULL : slots_at(&talks->accounts, index);
 }
 
 /* ---- Flows ----------------------------------------------------------------------------- */
@@ -196,7 +156,7 @@ static struct part *get_part(struct talks *talks, struct account *account,
 	if (part)
 		return part;
 	if (!array_reserve(&talks->parts, talks->n_parts, &talks->parts_capacity,
-			   sizeof(*talks->parts), FIRST_CAPACITY))
+			   sizeof(*talks->parts), FIRST_PARTS))
 		return NULL;
 	part = &talks->parts[talks->n_parts++];
 	*part = (struct part){ .next = account->parts, .point = point };
@@ -265,11 +225,12 @@ bool talks_add_flow(struct talks *talks, uint32_t index, uint8_t source,
 	struct account *account = get_account(talks, index, reporter, source);
 	struct part *part =
 		account ? get_part(talks, account, point_of(report)) : NULL;
-	struct talk *talk = &talks->list[index];
+	struct talk *talk = talk_at(talks, index);
 
 	if (!part)
 		return false;
 	count_flow(part, report);
+	talk->packets += report->packets;
 	span_join(&part->span, span);
 	if (span.start_ms) {
 		part->last = span;
@@ -279,48 +240,33 @@ bool talks_add_flow(struct talks *talks, uint32_t index, uint8_t source,
 	if (!reporting->is_apart)
 		reporting->is_apart = shows_apart(talks, account, part);
 	if (server)
-		count_accept(talk, server == SERVER_SOURCE ? source : !source);
+		talk->accepts[server == SERVER_SOURCE ? source : !source]++;
 	note_names(talks, talk, source, report);
 	return true;
 }
 
 /* ---- Sessions -------------------------------------------------------------------------- */
 
-/* @return NULL: no memory */
-static struct session_counts *get_sessions(struct talks *talks,
-					   struct account *account)
-{
-	if (account->sessions)
-		return &talks->sessions[account->sessions - 1];
-	if (!array_reserve(&talks->sessions, talks->n_sessions,
-			   &talks->sessions_capacity, sizeof(*talks->sessions),
-			   FIRST_CAPACITY))
-		return NULL;
-	talks->sessions[talks->n_sessions] = (struct session_counts){ 0 };
-	account->sessions = ++talks->n_sessions;
-	return &talks->sessions[account->sessions - 1];
-}
-
 /* A RST is a reset for both ends, whichever sends it. */
 bool talks_add_session(struct talks *talks, uint32_t index, uint8_t source,
 		       uint32_t reporter, const struct service_report *report)
 {
-	struct talk *talk = &talks->list[index];
+	struct talk *talk = talk_at(talks, index);
 	struct account *account;
 	struct session_counts *counts;
 	enum session_failure failure;
 
 	if (report->opened == NETOBS_SESSION_PASSIVE)
-		count_accept(talk, source);
+		talk->accepts[source]++;
 	else if (report->opened == NETOBS_SESSION_ACTIVE)
-		count_accept(talk, !source);
+		talk->accepts[!source]++;
 	note_names(talks, talk, source, report);
 	if (report->ended == NETOBS_SESSION_OPEN)
 		return true;
 	account = get_account(talks, index, reporter, source);
-	counts = account ? get_sessions(talks, account) : NULL;
-	if (!counts)
+	if (!account)
 		return false;
+	counts = &account->sessions;
 	failure = session_failure(report->ended);
 	counts->connections++;
 	counts->refused += failure == SESSION_REFUSED;
@@ -334,107 +280,68 @@ bool talks_add_session(struct talks *talks, uint32_t index, uint8_t source,
 
 void talks_merge(struct talks *talks, uint32_t to, uint32_t from, bool is_swapped)
 {
-	struct talk *talk = &talks->list[to], *other = &talks->list[from];
-	uint32_t *last = &other->accounts;
+	struct talk *talk = talk_at(talks, to), *other = talk_at(talks, from);
 
-	while (*last) {
-		struct account *account = &talks->accounts[*last - 1];
-
-		account->end ^= is_swapped;
-		last = &account->next;
+	for (int end = 0; end < 2; end++) {
+		talk->accepts[end] += other->accepts[end ^ is_swapped];
+		names_join(&talk->names[end], &other->names[end ^ is_swapped]);
 	}
-	*last = talk->accounts;
-	talk->accounts = other->accounts;
-	for (uint8_t end = 0; end < 2; end++) {
-		const uint8_t theirs = end ^ is_swapped;
-
-		talk->accepts[end] = (uint16_t)min_u64(
-			UINT16_MAX,
-			(uint64_t)talk->accepts[end] + other->accepts[theirs]);
-		note_process(talk, end, other->processes[theirs]);
-		talk->is_mixed[end] |= other->is_mixed[theirs];
-		note_workload(talk, end, other->workloads[theirs]);
-		talk->is_workload_mixed[end] |= other->is_workload_mixed[theirs];
-	}
-	other->accounts = 0;
+	talk->packets += other->packets;
 	other->is_merged = true;
+	other->is_swapped = is_swapped;
+	other->merged_into = to + 1;
 }
 
-static bool is_before(const struct account *a, const struct account *b)
+/* Of one reporter and end, those of merged talks come first, the latest talk before others. */
+static int compare_accounts(const void *a, const void *b)
 {
-	return a->reporter != b->reporter ? a->reporter < b->reporter :
-					    a->end < b->end;
+	const struct account *one = a, *two = b;
+	const uint32_t keys[][2] = {
+		{ one->joined, two->joined },
+		{ one->key.reporter, two->key.reporter },
+		{ one->joined_end, two->joined_end },
+		{ one->key.talk == one->joined, two->key.talk == two->joined },
+		{ two->key.talk, one->key.talk },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (keys[i][0] != keys[i][1])
+			return keys[i][0] < keys[i][1] ? -1 : 1;
+	return 0;
 }
 
-/* @return the first one of two sorted lists that were made one */
-static uint32_t join_sorted(struct account *accounts, uint32_t a, uint32_t b)
+struct account *talks_join(struct talks *talks)
 {
-	uint32_t first = 0, *last = &first;
+	struct account *accounts = talks->accounts.items;
 
-	while (a && b) {
-		uint32_t *least =
-			is_before(&accounts[b - 1], &accounts[a - 1]) ? &b : &a;
+	for (uint32_t i = 0; i < talks->accounts.n; i++) {
+		const struct talk *talk = talk_at(talks, accounts[i].key.talk);
 
-		*last = *least;
-		last = &accounts[*least - 1].next;
-		*least = *last;
+		accounts[i].joined_end = accounts[i].key.end;
+		for (; talk->merged_into;
+		     talk = talk_at(talks, talk->merged_into - 1))
+			accounts[i].joined_end ^= talk->is_swapped;
+		accounts[i].joined = (uint32_t)(talk - talk_at(talks, 0));
 	}
-	*last = a ?: b;
-	return first;
-}
-
-/* Lists of 1, 2, 4, ... accounts: as a binary counter. */
-void talks_sort(struct talks *talks, struct talk *talk)
-{
-	uint32_t lists[32] = { 0 }, rest = talk->accounts, sorted = 0;
-
-	while (rest) {
-		uint32_t list = rest, i = 0;
-
-		rest = talks->accounts[list - 1].next;
-		talks->accounts[list - 1].next = 0;
-		for (; lists[i]; i++) {
-			list = join_sorted(talks->accounts, lists[i], list);
-			lists[i] = 0;
-		}
-		lists[i] = list;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
-		sorted = join_sorted(talks->accounts, lists[i], sorted);
-	talk->accounts = sorted;
-}
-
-uint64_t talks_packets(const struct talks *talks, const struct talk *talk)
-{
-	const struct account *account;
-	const struct part *part;
-	uint64_t packets = 0;
-
-	for (uint32_t i = talk->accounts; i; i = account->next) {
-		account = &talks->accounts[i - 1];
-		for (uint32_t k = account->parts; k; k = part->next) {
-			part = &talks->parts[k - 1];
-			packets += part->packets;
-		}
-	}
-	return packets;
+	if (accounts)
+		qsort(accounts, talks->accounts.n, sizeof(*accounts),
+		      compare_accounts);
+	return accounts;
 }
 
 void talks_clear(struct talks *talks)
 {
-	slots_clear(&talks->slots);
-	slots_clear(&talks->account_slots);
-	talks->n = talks->n_accounts = talks->n_parts = talks->n_sessions = 0;
+	slots_clear(&talks->all);
+	slots_clear(&talks->accounts);
+	talks->n_parts = 0;
 }
 
 void talks_free(struct talks *talks)
 {
-	free(talks->list);
-	free(talks->accounts);
+	slots_free(&talks->all);
+	slots_free(&talks->accounts);
 	free(talks->parts);
-	free(talks->sessions);
-	slots_free(&talks->slots);
-	slots_free(&talks->account_slots);
-	texts_free(&talks->workloads);
+	for (int kind = 0; kind < NAME_KINDS; kind++)
+		slots_free(&talks->names[kind]);
 	*talks = (struct talks){ 0 };
 }

@@ -3,8 +3,8 @@
 #ifndef NETOBS_CLI_SERVICES_TALKS_H
 #define NETOBS_CLI_SERVICES_TALKS_H
 
+#include "base/slots.h"
 #include "report.h"
-#include "slots.h"
 
 /* A tuple without direction: the lower end, by address and port, is first. */
 struct pair {
@@ -18,6 +18,12 @@ struct pair {
 struct reporting {
 	bool is_merged; /* a record named several interfaces */
 	bool is_apart; /* a record for each: two of the same time and tuple named different ones */
+};
+
+struct reporter {
+	char identity[REPORTER_MAX];
+	char name[REPORTER_MAX];
+	struct reporting reporting;
 };
 
 enum {
@@ -44,40 +50,44 @@ struct session_counts {
 	uint64_t connections, refused, resets, timeouts, failed;
 };
 
+struct account_key {
+	uint32_t talk, reporter;
+	uint32_t end; /* index in the pair */
+};
+
 /* All reports of a reporter on one end of a talk: on packets from it, and on its sockets. */
 struct account {
-	uint32_t next; /* next account of the talk, plus 1 */
-	uint32_t talk, reporter;
-	uint32_t parts,
-		sessions; /* the first part, the sessions, plus 1; 0: none */
-	uint8_t n_parts;
-	uint8_t end; /* index in the pair */
+	struct account_key key;
+	uint32_t parts; /* the first part, plus 1; 0: none */
+	uint32_t n_parts;
+	struct session_counts sessions;
+	/* Once talks were joined: the talk and the end that it counts for. */
+	uint32_t joined, joined_end;
 };
 
 struct talk {
 	struct pair pair;
-	uint32_t accounts; /* the first one, plus 1; 0: none */
-	uint16_t accepts[2]; /* how often reports show that this end is the service */
-	bool is_merged;	  /* into another talk */
-	bool is_mixed[2]; /* the end has several processes */
-	char processes[2][EDGE_NAME_MAX];
-	uint32_t workloads[2]; /* number in struct talks; 0: unknown */
-	bool is_workload_mixed[2];
+	uint64_t packets; /* of all reporters */
+	uint32_t accepts[2]; /* how often reports show that this end is the service */
+	struct end_names names[2];
+	bool is_merged;	      /* into another talk, or left to other reports */
+	bool is_swapped;      /* its first end is the second one of that */
+	uint32_t merged_into; /* plus 1; 0: no talk */
 };
 
 /* All zero: there are none. */
 struct talks {
-	struct talk *list;
-	uint32_t n, capacity;
-	struct account *accounts;
-	uint32_t n_accounts, accounts_capacity;
+	struct slots all; /* struct talk */
+	struct slots accounts;
 	struct part *parts;
 	uint32_t n_parts, parts_capacity;
-	struct session_counts *sessions;
-	uint32_t n_sessions, sessions_capacity;
-	struct slots slots, account_slots;
-	struct texts workloads; /* their names; talks_clear() leaves them */
+	struct slots names[NAME_KINDS]; /* talks_clear() leaves them */
 };
+
+static inline struct talk *talk_at(const struct talks *talks, uint32_t i)
+{
+	return slots_at(&talks->all, i);
+}
 
 /* @ret_source: which end of the pair is the source of @face */
 struct pair pair_of(const struct flow_face *face, uint8_t *ret_source);
@@ -98,18 +108,21 @@ bool talks_add_flow(struct talks *talks, uint32_t talk, uint8_t source,
 bool talks_add_session(struct talks *talks, uint32_t talk, uint8_t source,
 		       uint32_t reporter, const struct service_report *report);
 
-/**
- * Give @to all of @from, whose first end is the second one of @to if @is_swapped. Reports cannot be added
- * any more.
- */
+/** @return the name of a number */
+const char *talks_name(const struct talks *talks, enum name_kind kind,
+		       uint32_t number);
+
+/** Give @to all of @from, whose first end is the second one of @to if @is_swapped. */
 void talks_merge(struct talks *talks, uint32_t to, uint32_t from,
 		 bool is_swapped);
 
-/** Sort the accounts of @talk by reporter and end. */
-void talks_sort(struct talks *talks, struct talk *talk);
-
-/** @return packets of all reporters */
-uint64_t talks_packets(const struct talks *talks, const struct talk *talk);
+/**
+ * Sort the accounts by the talk that they count for, by reporter and by end. Reports cannot be added any
+ * more.
+ *
+ * @return all accounts
+ */
+struct account *talks_join(struct talks *talks);
 
 void talks_clear(struct talks *talks);
 void talks_free(struct talks *talks);
@@ -117,51 +130,12 @@ void talks_free(struct talks *talks);
 /* ---- Adds a conversation to its edge: each of its packets once ------------------------- */
 
 /**
+ * @param accounts   of the talk, @n of them
  * @param service    the end of the pair that is the service
- * @param reporting  of each reporter
+ * @param reporters  struct reporter: by their numbers
  */
-void talk_edge(struct talks *talks, struct talk *talk, uint8_t service,
-	       const struct reporting *reporting, struct edge *ret_edge);
-
-/* ---- Tuples that NAT gives conversations, and the tuples that these had before --------- */
-
-struct nat_link {
-	struct pair behind, before;
-	bool is_swapped; /* the first end of one is the second one of the other */
-	bool is_shared; /* several conversations had the tuple, one after the other */
-	bool is_counted; /* the host with the NAT reports flows, too */
-};
-
-/* All zero: there are none. */
-struct nat_links {
-	struct nat_link *list;
-	uint32_t n, capacity;
-	struct slots slots;
-};
-
-/* The answer about a tuple. */
-enum nat_answer {
-	NAT_NONE, /* not behind a NAT, as far as is known */
-	NAT_FOUND,
-	NAT_SHARED, /* of several conversations, all of which are reported */
-};
-
-/**
- * Find a report's tuple before all NAT of its host, and note its other tuples.
- *
- * @param ret_root  that tuple; the report's own if it has no other
- * @return false: no memory
- */
-bool nat_links_note(struct nat_links *links, const struct service_report *report,
-		    struct flow_face *ret_root);
-
-/**
- * @param ret_before  NAT_FOUND: the tuple before all NAT
- * @param ret_is_swapped  NAT_FOUND: its first end is the second one of @pair
- */
-enum nat_answer nat_links_find(struct nat_links *links, const struct pair *pair,
-			       struct pair *ret_before, bool *ret_is_swapped);
-
-void nat_links_free(struct nat_links *links);
+void talk_edge(const struct talks *talks, const struct talk *talk,
+	       const struct account *accounts, uint32_t n, uint8_t service,
+	       const struct slots *reporters, struct edge *ret_edge);
 
 #endif

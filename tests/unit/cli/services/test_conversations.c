@@ -344,10 +344,10 @@ TEST(edges_are_what_the_hosts_have_sent)
 	struct conversation_totals totals;
 
 	assert_int_equal(conversations_take(all, &edges), 0);
-	assert_int_equal(edges.n, world->n_truths);
-	assert_true(edges.n > EDGES / 2);
-	for (uint32_t i = 0; i < edges.n; i++)
-		assert_edge(&edges.list[i], world);
+	assert_int_equal(edges.all.n, world->n_truths);
+	assert_true(edges.all.n > EDGES / 2);
+	for (uint32_t i = 0; i < edges.all.n; i++)
+		assert_edge(edge_at(&edges, i), world);
 	conversations_totals(all, &totals);
 	assert_int_equal(totals.shared_packets, 0);
 	assert_true(totals.repeated_packets > 0);
@@ -370,15 +370,15 @@ TEST(edges_beyond_the_most_are_in_an_exact_remainder)
 			truth.counts.bytes[way] += world->truths[i].bytes[way];
 		}
 	assert_int_equal(conversations_take(all, &edges), 0);
-	assert_in_range(edges.n, 25, 50);
+	assert_in_range(edges.all.n, 25, 50);
 	assert_true(edges.n_others > 0);
 	sum = edges.others;
 	edges_sort(&edges);
-	for (uint32_t i = 0; i < edges.n; i++) {
-		edge_sum_add(&sum, &edges.list[i].sum);
+	for (uint32_t i = 0; i < edges.all.n; i++) {
+		edge_sum_add(&sum, &edge_at(&edges, i)->sum);
 		if (i)
-			assert_true(edge_bytes(&edges.list[i].sum) <=
-				    edge_bytes(&edges.list[i - 1].sum));
+			assert_true(edge_bytes(&edge_at(&edges, i)->sum) <=
+				    edge_bytes(&edge_at(&edges, i - 1)->sum));
 	}
 	assert_memory_equal(sum.counts.packets, truth.counts.packets,
 			    sizeof(truth.counts.packets));
@@ -444,11 +444,11 @@ TEST(a_tuple_that_nat_used_twice_counts_where_that_was_seen)
 	add_flow(all, 0, &behind, &other, 20);
 	assert_int_equal(conversations_take(all, &edges), 0);
 	edges_sort(&edges);
-	assert_int_equal(edges.n, 2);
-	assert_memory_equal(edges.list[0].key.client, other.src, 16);
-	assert_int_equal(edge_packets(&edges.list[0].sum), 20);
-	assert_memory_equal(edges.list[1].key.client, one.src, 16);
-	assert_int_equal(edge_packets(&edges.list[1].sum), 10);
+	assert_int_equal(edges.all.n, 2);
+	assert_memory_equal(edge_at(&edges, 0)->key.client, other.src, 16);
+	assert_int_equal(edge_packets(&edge_at(&edges, 0)->sum), 20);
+	assert_memory_equal(edge_at(&edges, 1)->key.client, one.src, 16);
+	assert_int_equal(edge_packets(&edge_at(&edges, 1)->sum), 10);
 	conversations_totals(all, &totals);
 	assert_int_equal(totals.shared_packets, 30);
 	edges_free(&edges);
@@ -475,9 +475,9 @@ TEST(round_trips_of_a_host_are_added_up_and_those_of_hosts_are_not)
 		assert_int_equal(conversations_add(all, reporter, &report), 0);
 	}
 	assert_int_equal(conversations_take(all, &edges), 0);
-	assert_int_equal(edges.n, 1);
-	assert_int_equal(edge_rtt_ns(&edges.list[0].sum.counts), 10000);
-	assert_int_equal(edges.list[0].sum.hosts, 2);
+	assert_int_equal(edges.all.n, 1);
+	assert_int_equal(edge_rtt_ns(&edge_at(&edges, 0)->sum.counts), 10000);
+	assert_int_equal(edge_at(&edges, 0)->sum.hosts, 2);
 	edges_free(&edges);
 	conversations_free(all);
 }
@@ -504,10 +504,10 @@ TEST(what_accepts_is_the_service_whatever_its_port)
 	report.face = face;
 	assert_int_equal(conversations_add(all, 0, &report), 0);
 	assert_int_equal(conversations_take(all, &edges), 0);
-	assert_int_equal(edges.n, 1);
-	assert_int_equal(edges.list[0].key.port, 50000);
-	assert_int_equal(edges.list[0].sum.evidence, EVIDENCE_ACCEPTS);
-	assert_int_equal(edges.list[0].sum.counts.conversations, 2);
+	assert_int_equal(edges.all.n, 1);
+	assert_int_equal(edge_at(&edges, 0)->key.port, 50000);
+	assert_int_equal(edge_at(&edges, 0)->sum.evidence, EVIDENCE_ACCEPTS);
+	assert_int_equal(edge_at(&edges, 0)->sum.counts.conversations, 2);
 	edges_free(&edges);
 	conversations_free(all);
 }
@@ -534,10 +534,10 @@ TEST(a_flow_without_both_times_has_no_part_in_the_span)
 	assert_int_equal(totals.start_ms, 3000);
 	assert_int_equal(totals.end_ms, 4000);
 	assert_int_equal(conversations_take(all, &edges), 0);
-	assert_int_equal(edges.n, 1);
-	assert_int_equal(edges.list[0].sum.start_ms, 3000);
-	assert_int_equal(edges.list[0].sum.end_ms, 4000);
-	assert_int_equal(edge_packets(&edges.list[0].sum), 5);
+	assert_int_equal(edges.all.n, 1);
+	assert_int_equal(edge_at(&edges, 0)->sum.start_ms, 3000);
+	assert_int_equal(edge_at(&edges, 0)->sum.end_ms, 4000);
+	assert_int_equal(edge_packets(&edge_at(&edges, 0)->sum), 5);
 	edges_free(&edges);
 	conversations_free(all);
 }
@@ -570,9 +570,10 @@ static void assert_counted(struct conversations *all, uint64_t packets,
 	struct edges edges = { .max = EDGES_MAX };
 
 	assert_int_equal(conversations_take(all, &edges), 0);
-	assert_int_equal(edges.n, 1);
-	assert_int_equal(edge_packets(&edges.list[0].sum), packets);
-	assert_int_equal(edges.list[0].sum.counts.repeated_packets, repeated);
+	assert_int_equal(edges.all.n, 1);
+	assert_int_equal(edge_packets(&edge_at(&edges, 0)->sum), packets);
+	assert_int_equal(edge_at(&edges, 0)->sum.counts.repeated_packets,
+			 repeated);
 	edges_free(&edges);
 	conversations_free(all);
 }
@@ -621,10 +622,10 @@ TEST(what_a_flow_shows_of_its_reporter_is_true_of_all_its_flows)
 	}
 	assert_int_equal(conversations_take(all, &edges), 0);
 	edges_sort(&edges);
-	assert_int_equal(edges.n, 2);
-	for (uint32_t i = 0; i < edges.n; i++)
-		assert_int_equal(edge_packets(&edges.list[i].sum),
-				 edges.list[i].key.port == 53 ? 1 : 7 + 14);
+	assert_int_equal(edges.all.n, 2);
+	for (uint32_t i = 0; i < edges.all.n; i++)
+		assert_int_equal(edge_packets(&edge_at(&edges, i)->sum),
+				 edge_at(&edges, i)->key.port == 53 ? 1 : 7 + 14);
 	edges_free(&edges);
 	conversations_free(all);
 }

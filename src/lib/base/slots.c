@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "slots.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "hash.h"
+#include "util.h"
+
+enum { FIRST_SLOTS = 64, FIRST_ITEMS = FIRST_SLOTS / 4 * 3 };
+
+static uint64_t hash_of(const struct slots *slots, const void *bytes, size_t len)
+{
+	const char *from = bytes;
+	uint64_t hash = 0;
+
+	for (size_t at = 0; at < len; at += SLOTS_BLOCK) {
+		const size_t n = min_u64(SLOTS_BLOCK, len - at);
+		const size_t padded = (n + 7) & ~(size_t)7;
+		char block[SLOTS_BLOCK];
+
+		memset(block + padded - 8, 0, 8);
+		memcpy(block, from + at, n);
+		hash = hash_finish(hash ^
+				   hash_bytes(block, padded, slots->secret));
+	}
+	return hash;
+}
+
+static void make_secret(struct slots *slots)
+{
+	if (!slots->has_secret)
+		secret_fill(slots->secret, sizeof(slots->secret));
+	slots->has_secret = true;
+}
+
+uint64_t slots_hash(struct slots *slots, const void *bytes, size_t len)
+{
+	make_secret(slots);
+	return hash_of(slots, bytes, len);
+}
+
+static void put(struct slots *slots, struct slot slot)
+{
+	uint32_t i = slot.hash & (slots->n_slots - 1);
+
+	while (slots->slots[i].next)
+		i = (i + 1) & (slots->n_slots - 1);
+	slots->slots[i] = slot;
+}
+
+static bool grow(struct slots *slots)
+{
+	struct slots more = *slots;
+
+	more.n_slots = slots->n_slots ? 2 * slots->n_slots : FIRST_SLOTS;
+	more.slots = calloc(more.n_slots, sizeof(*more.slots));
+	if (!more.slots)
+		return false;
+	for (uint32_t i = 0; i < slots->n_slots; i++)
+		if (slots->slots[i].next)
+			put(&more, slots->slots[i]);
+	free(slots->slots);
+	*slots = more;
+	return true;
+}
+
+static uint32_t find(const struct slots *slots, uint32_t hash, const void *key)
+{
+	uint32_t i = hash & (slots->n_slots - 1);
+
+	if (!slots->n_slots)
+		return SLOT_NONE;
+	for (; slots->slots[i].next; i = (i + 1) & (slots->n_slots - 1)) {
+		const uint32_t index = slots->slots[i].next - 1;
+
+		if (slots->slots[i].hash == hash &&
+		    !memcmp(slots_at(slots, index), key, slots->key_size))
+			return index;
+	}
+	return SLOT_NONE;
+}
+
+uint32_t slots_find(const struct slots *slots, const void *key)
+{
+	return find(slots, (uint32_t)hash_of(slots, key, slots->key_size), key);
+}
+
+/* At least a quarter of the slots is empty, so that searches end soon. */
+uint32_t slots_get(struct slots *slots, const void *key, uint32_t key_size,
+		   uint32_t item_size)
+{
+	const uint32_t hash = (uint32_t)slots_hash(slots, key, key_size);
+	uint32_t index = find(slots, hash, key);
+	void *item;
+
+	if (index != SLOT_NONE)
+		return index;
+	if (slots->n >= SLOTS_MAX ||
+	    (slots->n >= slots->n_slots / 4 * 3 && !grow(slots)) ||
+	    !array_reserve(&slots->items, slots->n, &slots->capacity, item_size,
+			   FIRST_ITEMS))
+		return SLOT_NONE;
+	slots->key_size = key_size;
+	slots->item_size = item_size;
+	index = slots->n++;
+	item = memset(slots_at(slots, index), 0, item_size);
+	memcpy(item, key, key_size);
+	put(slots, (struct slot){ .hash = hash, .next = index + 1 });
+	return index;
+}
+
+static void empty(struct slots *slots)
+{
+	if (slots->n_slots)
+		memset(slots->slots, 0, slots->n_slots * sizeof(*slots->slots));
+}
+
+void slots_rehash(struct slots *slots)
+{
+	empty(slots);
+	for (uint32_t i = 0; i < slots->n; i++)
+		put(slots, (struct slot){ .hash = (uint32_t)hash_of(
+						  slots, slots_at(slots, i),
+						  slots->key_size),
+					  .next = i + 1 });
+}
+
+void slots_clear(struct slots *slots)
+{
+	empty(slots);
+	slots->n = 0;
+}
+
+void slots_free(struct slots *slots)
+{
+	free(slots->items);
+	free(slots->slots);
+	*slots = (struct slots){ 0 };
+}
