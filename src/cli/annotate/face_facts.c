@@ -24,9 +24,9 @@ void face_set_add(struct face_set *set, const struct flow_face *face)
 static struct flow_span span_of(const struct record_index *index,
 				const struct record_entry *entry)
 {
-	struct flow_span span = entry->span;
+	struct flow_span span = entry->facts.span;
 
-	if (entry->is_open)
+	if (entry->facts.is_open)
 		span.end_ms = max_i64(index->latest_ms, span.end_ms);
 	return span;
 }
@@ -45,7 +45,7 @@ static void add_beside(struct face_set *set, const struct record_entry *entry,
 {
 	struct flow_face face;
 
-	if (at < 0 || at >= entry->n_faces)
+	if (at < 0 || at >= entry->facts.n_faces)
 		return;
 	face = is_back ? flow_face_back(&entry->faces[at].face) :
 			 entry->faces[at].face;
@@ -79,18 +79,18 @@ static void add_end(struct face_facts *facts, int end,
  * Agents that see a conversation on different sides of another one's NAT have different ids for it. Of
  * one agent, several ids are several conversations.
  */
-static void add_id(struct face_facts *facts, const struct record_entry *entry)
+static void add_id(struct face_facts *facts, const struct record_facts *stated)
 {
-	if (!entry->id)
+	if (!stated->id)
 		return;
-	facts->has_ids |= !agree(&facts->id, entry->id);
+	facts->has_ids |= !agree(&facts->id, stated->id);
 	for (int i = 0; i < FACE_AGENTS_MAX; i++) {
-		if (facts->ids[i].id && facts->ids[i].agent != entry->agent)
+		if (facts->ids[i].id && facts->ids[i].agent != stated->agent)
 			continue;
 		facts->is_torn |= facts->ids[i].id &&
-				  facts->ids[i].id != entry->id;
-		facts->ids[i].agent = entry->agent;
-		facts->ids[i].id = entry->id;
+				  facts->ids[i].id != stated->id;
+		facts->ids[i].agent = stated->agent;
+		facts->ids[i].id = stated->id;
 		return;
 	}
 	facts->is_torn = true;
@@ -100,17 +100,18 @@ static void add_facts(struct face_facts *facts, const struct face_node *node,
 		      bool is_back)
 {
 	const struct record_entry *entry = node->entry;
+	const struct record_facts *stated = &entry->facts;
 	const int at = (int)(node - entry->faces);
 
 	facts->is_known = true;
 	add_beside(&facts->beside[is_back], entry, at - 1, is_back);
 	add_beside(&facts->beside[!is_back], entry, at + 1, is_back);
-	facts->is_contradicted |= !agree(&facts->zone, entry->zone) ||
-				  !agree(&facts->vni, entry->vni);
-	add_id(facts, entry);
+	facts->is_contradicted |= !agree(&facts->zone, stated->zone) ||
+				  !agree(&facts->vni, stated->vni);
+	add_id(facts, stated);
 	for (int end = 0; end < 2; end++)
-		add_end(facts, end, entry->ends[is_back ? !end : end],
-			entry->span.end_ms);
+		add_end(facts, end, stated->ends[is_back ? !end : end],
+			stated->span.end_ms);
 }
 
 /*
@@ -120,16 +121,13 @@ static void add_facts(struct face_facts *facts, const struct face_node *node,
 static struct flow_span exact_span(const struct face_search *search,
 				   const struct flow_face *face)
 {
-	const struct flow_face back = flow_face_back(face);
-	const struct face_node *node = *record_index_bucket(search->index, face);
+	const struct face_node *node = record_index_nodes(search->index, face);
 	struct flow_span exact = search->span;
 
 	for (int n = 0; node && n < LOOKS; n++, node = node->next) {
 		const struct flow_span span = span_of(search->index, node->entry);
 
-		if (!is_in_time(search->index, &search->span, node->entry) ||
-		    (!flow_face_equal(&node->face, face) &&
-		     !flow_face_equal(&node->face, &back)))
+		if (!is_in_time(search->index, &search->span, node->entry))
 			continue;
 		exact.start_ms = min_i64(exact.start_ms, span.start_ms);
 		exact.end_ms = max_i64(exact.end_ms, span.end_ms);
@@ -142,16 +140,14 @@ static void collect_facts(const struct face_search *search,
 			  const struct flow_face *face,
 			  struct face_facts *exact, struct face_facts *all)
 {
-	const struct flow_face back = flow_face_back(face);
 	const struct flow_span span = exact_span(search, face);
-	const struct face_node *node = *record_index_bucket(search->index, face);
+	const struct face_node *node = record_index_nodes(search->index, face);
 	int n = 0;
 
 	for (; node && n < LOOKS; n++, node = node->next) {
-		const bool is_back = flow_face_equal(&node->face, &back);
+		const bool is_back = !flow_face_equal(&node->face, face);
 
-		if ((!is_back && !flow_face_equal(&node->face, face)) ||
-		    !is_in_time(search->index, &search->wide, node->entry))
+		if (!is_in_time(search->index, &search->wide, node->entry))
 			continue;
 		add_facts(all, node, is_back);
 		if (is_in_time(search->index, &span, node->entry))

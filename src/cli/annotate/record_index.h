@@ -10,38 +10,48 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "flow_face.h"
 #include "base/json_reader.h"
+#include "base/slots.h"
+#include "flow_face.h"
 
-/* ---- End process ----------------------------------------------------------------------- */
+/* ---- The facts that a record of netobs states about a conversation --------------------- */
 
-/* Processes at the ends of conversations, as records name them: each of an agent is there once. */
-
+/* A process at the end of conversations, as records name it: each of an agent is there once. */
 struct end_process {
-	struct end_process *next;
 	uint64_t pid;
 	uint64_t agent; /* hash of the agent that reported it; 0: unknown */
 	char *members[2]; /* JSON members, each after a comma: as source, as destination */
 };
 
-enum { END_PROCESS_BUCKETS = 4096 };
+enum {
+	NEWS_FACES_MAX = 3 /* tuples of a flow that two NATs of the host translate */
+};
 
-/* All zero: there are none. */
-struct end_processes {
-	struct end_process *buckets[END_PROCESS_BUCKETS];
+struct record_facts {
+	struct flow_span span;
+	uint64_t id;	    /* ConversationId; 0: not known */
+	uint64_t zone, vni; /* plus 1; 0: not known */
+	uint64_t agent;	    /* a hash; 0: not known */
+	const struct end_process *ends[2];
+	uint8_t n_faces;
+	bool is_open; /* a mapping that has not ended: it lasts as long as the records */
+};
+
+struct record_news {
+	struct record_facts facts;
+	struct flow_face faces[NEWS_FACES_MAX]; /* tuples in the order in which packets have them */
+	bool is_end;				/* of a mapping */
 };
 
 /**
- * Find the process that a record names, or add it.
+ * Read a flow, a mapping or a session.
  *
- * @param agent        as in struct end_process
- * @param prefix       before the names of its members in @record: "Src", "Dst", ""
- * @param ret_process  as long as @processes; untouched if the record names none
- * @return 0; -ENOMEM
+ * @param processes  gets those that the record names
+ * @param ret_news   has no meaning unless it returns 1
+ * @return 1; 0: it is of another type, or has no addresses or times; -ENOMEM
  */
-int end_processes_find(struct end_processes *processes,
-		       struct json_value record, const char *prefix,
-		       uint64_t agent, const struct end_process **ret_process);
+int record_news_read(struct json_value record, struct slots *processes,
+		     struct record_news *ret_news);
 
 /**
  * Numbers of processes are those of a host. Of one host, a number may name several programs, which the
@@ -52,36 +62,8 @@ int end_processes_find(struct end_processes *processes,
 bool end_process_is_same(const struct end_process *a,
 			 const struct end_process *b);
 
-void end_processes_done(struct end_processes *processes);
-
-/* ---- The facts that a record of netobs states about a conversation --------------------- */
-
-enum {
-	NEWS_FACES_MAX = 3, /* tuples of a flow that two NATs of the host translate */
-	NEWS_SECRET_WORDS = 10,
-};
-
-struct record_news {
-	struct flow_face faces[NEWS_FACES_MAX]; /* tuples in the order in which packets have them */
-	uint8_t n_faces;
-	struct flow_span span;
-	uint64_t id;	    /* ConversationId; 0: not known */
-	uint64_t zone, vni; /* plus 1; 0: not known */
-	uint64_t agent;	    /* a hash; 0: not known */
-	const struct end_process *ends[2];
-	bool is_open, is_end; /* of mappings only */
-};
-
-/**
- * Read a flow, a mapping or a session.
- *
- * @param processes  gets those that the record names
- * @param secret     of hashes: NEWS_SECRET_WORDS
- * @param ret_news   has no meaning unless it returns 1
- * @return 1; 0: it is of another type, or has no addresses or times; -ENOMEM
- */
-int record_news_read(struct json_value record, struct end_processes *processes,
-		     const uint32_t *secret, struct record_news *ret_news);
+/* Free the processes of records. */
+void end_processes_done(struct slots *processes);
 
 /* ---- Record index ---------------------------------------------------------------------- */
 
@@ -137,40 +119,30 @@ enum {
 	LOOKS = 1 << 14, /* entries with a tuple that are checked, the newest first */
 };
 
-/* A tuple of an entry, in the list of all tuples with one hash. */
+/* A tuple of an entry, in the list of all nodes of this tuple. */
 struct face_node {
 	struct face_node *next;
 	struct record_entry *entry;
 	struct flow_face face;
 };
 
-/* The facts of records: members as in struct record_news. */
 struct record_entry {
 	struct record_entry *next;
-	struct flow_span span;
-	uint64_t id, zone, vni;
-	uint64_t agent;
-	const struct end_process *ends[2];
-	uint8_t n_faces;
-	bool is_open; /* a mapping that has not ended: it lasts as long as the records */
+	struct record_facts facts;
 	struct face_node faces[]; /* in the order in which packets have them */
 };
 
 struct record_index {
-	struct face_node **buckets;
-	uint64_t n_buckets, n_faces, n_entries;
+	struct slots faces; /* the list of the nodes of each tuple, of either direction */
 	struct record_entry *entries;
-	struct end_processes processes;
+	uint64_t n_entries;
+	struct slots processes;
 	int64_t latest_ms; /* latest time of all records */
-	uint32_t secret[NEWS_SECRET_WORDS];
 };
 
-_Static_assert(sizeof(struct flow_face) == NEWS_SECRET_WORDS * sizeof(uint32_t),
-	       "one secret for both");
-
-/* @return the head of the list that has the nodes of @face, of either direction */
-struct face_node **record_index_bucket(const struct record_index *index,
-				       const struct flow_face *face);
+/* @return the first node of @face, of either direction; NULL: there is none */
+struct face_node *record_index_nodes(const struct record_index *index,
+				     const struct flow_face *face);
 
 /* ---- Face facts ------------------------------------------------------------------------ */
 
