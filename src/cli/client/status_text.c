@@ -3,8 +3,8 @@
 #include "control_request.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -28,12 +28,37 @@ static uint64_t get_number(struct json_value value, const char *path)
 	return json_number(json_get(value, path));
 }
 
-static void print_bytes(const char *label, uint64_t bytes)
+/* @member: see print() */
+static void print_member(struct json_value value, const char *member)
 {
-	char text[WORD_MAX];
+	const size_t len = strcspn(member, ":}");
+	const char *how = member[len] == ':' ? member + len + 1 : "";
+	char path[48], text[TEXT_MAX];
 
-	human_bytes(text, sizeof(text), bytes);
-	printf("%s%s", label, text);
+	snprintf(path, sizeof(path), "%.*s", (int)len, member);
+	if (*how == 't')
+		get_text(value, path, &text);
+	else if (*how == 'b')
+		human_bytes(text, sizeof(text), get_number(value, path));
+	else
+		snprintf(text, sizeof(text), "%" PRIu64, get_number(value, path));
+	printf("%*s", atoi(how + (*how == 't' || *how == 'b')), text);
+}
+
+/*
+ * Print @format, in which {PATH} is the number at a path in @value, {PATH:16} one in 16 columns,
+ * {PATH:b} bytes, and {PATH:t} a text; "-8" aligns to the left. Nothing is printed of a missing value.
+ */
+static void print(struct json_value value, const char *format)
+{
+	if (!value.at)
+		return;
+	for (const char *brace; (brace = strchr(format, '{'));
+	     format = strchr(brace, '}') + 1) {
+		printf("%.*s", (int)(brace - format), format);
+		print_member(value, brace + 1);
+	}
+	fputs(format, stdout);
 }
 
 /* Since a time, until that of the status. */
@@ -49,11 +74,8 @@ static void print_since(const char *label, struct json_value status,
 
 static void print_count(const char *name, struct json_value count)
 {
-	char bytes[WORD_MAX];
-
-	human_bytes(bytes, sizeof(bytes), get_number(count, "bytes"));
-	printf("  %-24s %16" PRIu64 "  %10s\n", name,
-	       get_number(count, "packets"), bytes);
+	printf("  %-24s ", name);
+	print(count, "{packets:16}  {bytes:b10}\n");
 }
 
 /* ---- Parts ------------------------------------------------------------------------ */
@@ -65,8 +87,7 @@ static void print_service(struct json_value answer, struct json_value status)
 	char text[TEXT_MAX];
 	bool is_first = true;
 
-	printf("netobs %s, process %" PRIu64,
-	       get_text(answer, "version", &text), get_number(status, "pid"));
+	print(answer, "netobs {version:t}, process {status.pid}");
 	print_since(", running for ", status,
 		    json_signed(json_get(status, "started_ms")));
 	printf("\nConfiguration: ");
@@ -82,10 +103,10 @@ static void print_service(struct json_value answer, struct json_value status)
 				"; refused when it was read again ",
 			status,
 			json_signed(json_get(configuration, "last_reload_ms")));
-	printf("%s\nLog: level %s, %" PRIu64 " errors, %" PRIu64 " warnings\n",
-	       get_number(configuration, "reloads") ? " ago" : "",
-	       get_text(status, "log_level", &text),
-	       get_number(status, "errors"), get_number(status, "warnings"));
+	if (get_number(configuration, "reloads"))
+		printf(" ago");
+	print(status,
+	      "\nLog: level {log_level:t}, {errors} errors, {warnings} warnings\n");
 }
 
 static void print_reasons(struct json_value reasons, const char *label)
@@ -101,23 +122,6 @@ static void print_reasons(struct json_value reasons, const char *label)
 		snprintf(name, sizeof(name), "%s: %s", label, reason);
 		print_count(name, item.value);
 	}
-}
-
-/* Print drops of observed flows; print_drops() prints those of records of drops. */
-static void print_flow_drops(struct json_value packets)
-{
-	const struct json_value drops = json_get(packets, "drops");
-
-	if (!drops.at)
-		return;
-	printf("  dropped: in flows %" PRIu64 ", in none %" PRIu64
-	       ", without addresses %" PRIu64 ", without room %" PRIu64
-	       ", pending %" PRIu64 "\n",
-	       get_number(drops, "in_flows_packets"),
-	       get_number(drops, "no_flow_packets"),
-	       get_number(drops, "no_tuple_packets"),
-	       get_number(drops, "no_room_packets"),
-	       get_number(drops, "pending_packets"));
 }
 
 static void print_packets(struct json_value status)
@@ -151,18 +155,21 @@ static void print_packets(struct json_value status)
 		       difference);
 	else
 		printf("  All packets are accounted for.\n");
-	print_flow_drops(packets);
+	print(json_get(packets, "drops"),
+	      "  dropped: in flows {in_flows_packets}, in none {no_flow_packets}, "
+	      "without addresses {no_tuple_packets}, without room {no_room_packets}, "
+	      "pending {pending_packets}\n");
 }
 
 /* The container or pod at the other end of a pair. */
 static void print_container(struct json_value interface)
 {
-	char id[TEXT_MAX], uid[TEXT_MAX];
+	char text[TEXT_MAX];
 
-	if (*get_text(interface, "container_id", &id))
-		printf("    to container %s\n", id);
-	if (*get_text(interface, "pod_uid", &uid))
-		printf("    to pod %s\n", uid);
+	if (*get_text(interface, "container_id", &text))
+		print(interface, "    to container {container_id:t}\n");
+	if (*get_text(interface, "pod_uid", &text))
+		print(interface, "    to pod {pod_uid:t}\n");
 }
 
 /* Packets seen, and below them the packets that are in no flow. */
@@ -189,12 +196,10 @@ static void print_interfaces(struct json_value status)
 	struct json_item item = { 0 };
 	char netns[TEXT_MAX], interface[TEXT_MAX], name[2 * TEXT_MAX + 8];
 
-	printf("\nInterfaces: %" PRIu64 " observed",
-	       get_number(status, "observed_interfaces"));
+	print(status, "\nInterfaces: {observed_interfaces} observed");
 	if (get_number(status, "shadowed_directions"))
-		printf(", %" PRIu64
-		       " directions where other programs may hide packets",
-		       get_number(status, "shadowed_directions"));
+		print(status,
+		      ", {shadowed_directions} directions where other programs may hide packets");
 	printf("\n");
 	while (json_next(json_get(status, "interfaces"), &item)) {
 		get_text(item.value, "netns", &netns);
@@ -209,14 +214,9 @@ static void print_interfaces(struct json_value status)
 
 static void print_rule(struct json_value rule)
 {
-	char action[TEXT_MAX], filter[TEXT_MAX];
-	uint64_t out = get_number(rule, "sampled_out.packets");
-
-	printf("  %-8s %16" PRIu64 " packets  %s\n",
-	       get_text(rule, "action", &action), get_number(rule, "packets"),
-	       get_text(rule, "filter", &filter));
-	if (out)
-		printf("  %-8s %16" PRIu64 " sampled out\n", "", out);
+	print(rule, "  {action:t-8} {packets:16} packets  {filter:t}\n");
+	if (get_number(rule, "sampled_out.packets"))
+		print(rule, "           {sampled_out.packets:16} sampled out\n");
 }
 
 static void print_rules(struct json_value status)
@@ -233,15 +233,12 @@ static void print_rules(struct json_value status)
 
 static void print_alert(struct json_value alert)
 {
-	char name[TEXT_MAX], rule[TEXT_MAX];
+	char name[TEXT_MAX];
 
-	get_text(alert, "name", &name);
-	printf("  %s%s%s\n    %" PRIu64 " alerts; %" PRIu64
-	       " not sent because of hold, %" PRIu64
-	       " because of limit; %" PRIu64 " lost\n",
-	       name, *name ? ": " : "", get_text(alert, "rule", &rule),
-	       get_number(alert, "fired"), get_number(alert, "held"),
-	       get_number(alert, "limited"), get_number(alert, "lost"));
+	print(alert, *get_text(alert, "name", &name) ? "  {name:t}: " : "  ");
+	print(alert,
+	      "{rule:t}\n    {fired} alerts; {held} not sent because of hold, "
+	      "{limited} because of limit; {lost} lost\n");
 }
 
 static void print_alerts(struct json_value status)
@@ -257,62 +254,21 @@ static void print_alerts(struct json_value status)
 	}
 }
 
-static void print_sessions(struct json_value status)
-{
-	struct json_value sessions = json_get(status, "sessions");
-
-	if (!sessions.at)
-		return;
-	printf("\nSessions\n  %" PRIu64 " open; %" PRIu64 " ended: %" PRIu64
-	       " reported, %" PRIu64 " of other processes, %" PRIu64
-	       " lost; %" PRIu64 " reports of open ones\n",
-	       get_number(sessions, "open"), get_number(sessions, "ended"),
-	       get_number(sessions, "reported"), get_number(sessions, "left_out"),
-	       get_number(sessions, "lost"), get_number(sessions, "updates"));
-}
-
 static void print_drops(struct json_value status)
 {
 	const struct json_value drops = json_get(status, "drops");
 	struct json_item item = { 0 };
-	char reason[64], kind[16];
+	char reason[TEXT_MAX];
 
 	if (!drops.at)
 		return;
 	printf("\nDrops\n");
-	while (json_next(json_get(drops, "reasons"), &item)) {
-		json_get_text(item.value, "reason", reason, sizeof(reason));
-		json_get_text(item.value, "kind", kind, sizeof(kind));
-		printf("  %s (%s): %" PRIu64 "\n", *reason ? reason : "no reason",
-		       kind, get_number(item.value, "packets"));
-	}
-	printf("  in no record: %" PRIu64 " for want of room, %" PRIu64
-	       " in interrupts\n",
-	       get_number(drops, "lost"), get_number(drops, "missed"));
-}
-
-static void print_trace(struct json_value status)
-{
-	const struct json_value trace = json_get(status, "trace");
-
-	if (!trace.at)
-		return;
-	printf("\nTraced for alerts\n");
-	printf("  connections now: %" PRIu64 "; alerts: %" PRIu64
-	       " traced, %" PRIu64 " refused, %" PRIu64
-	       " waiting for the tracer\n",
-	       get_number(trace, "connections"), get_number(trace, "armed"),
-	       get_number(trace, "refused"), get_number(trace, "waiting"));
-	printf("  journeys: %" PRIu64 ", %" PRIu64 " of them complete\n",
-	       get_number(trace, "journeys"),
-	       get_number(trace, "complete_journeys"));
-	printf("  events: %" PRIu64 "; missing: %" PRIu64
-	       " beyond max_events, %" PRIu64 " beyond max_rate, %" PRIu64
-	       " without room\n",
-	       get_number(trace, "events"),
-	       get_number(trace, "cut_by_connection"),
-	       get_number(trace, "cut_by_rate"),
-	       get_number(trace, "lost_events"));
+	while (json_next(json_get(drops, "reasons"), &item))
+		print(item.value, *get_text(item.value, "reason", &reason) ?
+					  "  {reason:t} ({kind:t}): {packets}\n" :
+					  "  no reason ({kind:t}): {packets}\n");
+	print(drops,
+	      "  in no record: {lost} for want of room, {missed} in interrupts\n");
 }
 
 static void print_share(const char *label, struct json_value group,
@@ -320,15 +276,14 @@ static void print_share(const char *label, struct json_value group,
 {
 	const struct json_value counts = json_get(group, part);
 	const uint64_t packets = get_number(counts, "packets");
-	const uint64_t bytes = get_number(counts, "bytes");
 
 	if (!packets)
 		return;
 	printf("    %s: %" PRIu64 " packets, %.3g %%", label, packets,
 	       100.0 * (double)packets / (double)get_number(group, "all.packets"));
-	print_bytes("; ", bytes);
-	printf(", %.3g %%\n",
-	       100.0 * (double)bytes / (double)get_number(group, "all.bytes"));
+	print(counts, "; {bytes:b}");
+	printf(", %.3g %%\n", 100.0 * (double)get_number(counts, "bytes") /
+				      (double)get_number(group, "all.bytes"));
 }
 
 /* Print the values that are observed. */
@@ -360,19 +315,13 @@ static void print_groups(struct json_value status)
 {
 	const struct json_value groups = json_get(status, "groups");
 	struct json_item item = { 0 };
-	char name[TEXT_MAX], by[TEXT_MAX];
 
 	if (!groups.at)
 		return;
 	printf("\nGroups\n");
 	while (json_next(groups, &item)) {
-		printf("  %s: by %s: %" PRIu64 " of %" PRIu64
-		       " series; %" PRIu64 " flows\n",
-		       get_text(item.value, "name", &name),
-		       get_text(item.value, "by", &by),
-		       get_number(item.value, "series"),
-		       get_number(item.value, "max_series"),
-		       get_number(item.value, "all.flows"));
+		print(item.value,
+		      "  {name:t}: by {by:t}: {series} of {max_series} series; {all.flows} flows\n");
 		print_group_health(item.value);
 		print_share("without a series", item.value, "other");
 		print_share("of series that have ended", item.value, "left");
@@ -405,59 +354,23 @@ static void print_kept(struct json_value status)
 		printf("\n");
 }
 
-static void print_connections(struct json_value status)
-{
-	struct json_value connections = json_get(status, "connections");
-
-	if (!connections.at)
-		return;
-	printf("Connections: %" PRIu64 " of %" PRIu64 " places used",
-	       get_number(connections, "used"), get_number(connections, "max"));
-	print_bytes(", ", get_number(connections, "memory"));
-	printf("; evicted for others: %" PRIu64 " half-open, %" PRIu64
-	       " closed and %" PRIu64
-	       " idle ones; not measured, as no place was free: %" PRIu64
-	       " packets\n",
-	       get_number(connections, "evicted.half_open"),
-	       get_number(connections, "evicted.closed"),
-	       get_number(connections, "evicted.idle"),
-	       get_number(connections, "refused_packets"));
-}
-
-static void print_mappings(struct json_value status)
-{
-	struct json_value mappings = json_get(status, "mappings");
-
-	if (!mappings.at)
-		return;
-	printf("NAT: %" PRIu64 " mappings in use; since the start, %" PRIu64
-	       " began, %" PRIu64 " ended and %" PRIu64
-	       " were forgotten; refused, as the table was "
-	       "full: %" PRIu64 "; reports lost: %" PRIu64
-	       "; ambiguous: %" PRIu64 "\n",
-	       get_number(mappings, "active"), get_number(mappings, "begun"),
-	       get_number(mappings, "ended"), get_number(mappings, "forgotten"),
-	       get_number(mappings, "refused"),
-	       get_number(mappings, "lost_reports"),
-	       get_number(mappings, "ambiguous"));
-}
-
 static void print_tables(struct json_value status)
 {
-	struct json_value tables = json_get(status, "tables");
 	struct json_value drains = json_get(status, "drains");
 
-	printf("\nTables: %" PRIu64 " flows of %" PRIu64 " at most",
-	       get_number(tables, "flows"), get_number(tables, "max_flows"));
-	print_bytes(", ", get_number(tables, "flow_memory"));
-	print_bytes(" in the process, ", get_number(tables, "kernel_memory"));
-	printf(" in the kernel; %" PRIu64 " packets through overflow tables\n",
-	       get_number(tables, "spilled.packets"));
-	print_connections(status);
-	print_mappings(status);
+	print(json_get(status, "tables"),
+	      "\nTables: {flows} flows of {max_flows} at most, {flow_memory:b} in the process, "
+	      "{kernel_memory:b} in the kernel; {spilled.packets} packets through overflow tables\n");
+	print(json_get(status, "connections"),
+	      "Connections: {used} of {max} places used, {memory:b}; evicted for others: "
+	      "{evicted.half_open} half-open, {evicted.closed} closed and {evicted.idle} "
+	      "idle ones; not measured, as no place was free: {refused_packets} packets\n");
+	print(json_get(status, "mappings"),
+	      "NAT: {active} mappings in use; since the start, {begun} began, {ended} ended and "
+	      "{forgotten} were forgotten; refused, as the table was full: {refused}; "
+	      "reports lost: {lost_reports}; ambiguous: {ambiguous}\n");
 	print_kept(status);
-	printf("Drains: %" PRIu64 ", %" PRIu64 " ahead of time",
-	       get_number(drains, "total"), get_number(drains, "early"));
+	print(drains, "Drains: {total}, {early} ahead of time");
 	print_drain_time(drains, "; half of them within ", "median_us");
 	print_drain_time(drains, ", 99 % within ", "p99_us");
 	print_drain_time(drains, ", all within ", "max_us");
@@ -477,25 +390,19 @@ static uint64_t sum_dropped(struct json_value sink)
 static void print_sinks(struct json_value status)
 {
 	struct json_item item = { 0 };
-	char name[TEXT_MAX], sink[TEXT_MAX], state[TEXT_MAX];
 
 	printf("\nSinks\n");
 	while (json_next(json_get(status, "sinks"), &item)) {
 		struct json_value since = json_get(item.value, "outage_since_ms");
 
-		printf("  %s: %s: %s", get_text(item.value, "name", &name),
-		       get_text(item.value, "sink", &sink),
-		       get_text(item.value, "state", &state));
+		print(item.value, "  {name:t}: {sink:t}: {state:t}");
 		if (since.at)
 			print_since(" for ", status, json_signed(since));
-		printf("\n    %" PRIu64 " records delivered, %" PRIu64
-		       " pending, %" PRIu64 " dropped",
-		       get_number(item.value, "delivered.records"),
-		       get_number(item.value, "pending.records"),
-		       sum_dropped(item.value));
-		print_bytes("; spool: ", get_number(item.value, "spool_bytes"));
-		print_bytes(" of ", get_number(item.value, "spool_max_bytes"));
-		printf("\n");
+		print(item.value,
+		      "\n    {delivered.records} records delivered, {pending.records} pending, ");
+		printf("%" PRIu64 " dropped", sum_dropped(item.value));
+		print(item.value,
+		      "; spool: {spool_bytes:b} of {spool_max_bytes:b}\n");
 	}
 }
 
@@ -525,29 +432,26 @@ static void print_totals(struct json_value status)
 			    get_number(item.value, "recovered.records") ==
 		    sum_taken(status, name))
 			continue;
-		printf("  %s, with sinks that reloads have closed:\n    %" PRIu64
-		       " records delivered, %" PRIu64 " pending, %" PRIu64
-		       " dropped, %" PRIu64 " kept on disk\n",
-		       name, get_number(item.value, "delivered.records"),
-		       get_number(item.value, "pending.records"),
-		       sum_dropped(item.value),
-		       get_number(item.value, "kept.records"));
+		print(item.value,
+		      "  {name:t}, with sinks that reloads have closed:\n    "
+		      "{delivered.records} records delivered, {pending.records} pending, ");
+		printf("%" PRIu64, sum_dropped(item.value));
+		print(item.value, " dropped, {kept.records} kept on disk\n");
 	}
 }
 
 static void print_log(struct json_value status)
 {
 	struct json_item item = { 0 };
-	char time[WORD_MAX], level[TEXT_MAX], text[TEXT_MAX];
+	char time[WORD_MAX];
 
 	printf("\nLatest messages\n");
 	while (json_next(json_get(status, "log"), &item)) {
 		human_time(time, sizeof(time),
 			   json_signed(json_get(item.value, "time_ms")) *
 				   NSEC_PER_MSEC);
-		printf("  %s %s: %s\n", time,
-		       get_text(item.value, "level", &level),
-		       get_text(item.value, "text", &text));
+		printf("  %s ", time);
+		print(item.value, "{level:t}: {text:t}\n");
 	}
 }
 
@@ -560,9 +464,17 @@ void status_print(struct json_value answer)
 	print_interfaces(status);
 	print_rules(status);
 	print_alerts(status);
-	print_sessions(status);
+	print(json_get(status, "sessions"),
+	      "\nSessions\n  {open} open; {ended} ended: {reported} reported, "
+	      "{left_out} of other processes, {lost} lost; {updates} reports of open ones\n");
 	print_drops(status);
-	print_trace(status);
+	print(json_get(status, "trace"),
+	      "\nTraced for alerts\n"
+	      "  connections now: {connections}; alerts: {armed} traced, {refused} refused, "
+	      "{waiting} waiting for the tracer\n"
+	      "  journeys: {journeys}, {complete_journeys} of them complete\n"
+	      "  events: {events}; missing: {cut_by_connection} beyond max_events, "
+	      "{cut_by_rate} beyond max_rate, {lost_events} without room\n");
 	print_groups(status);
 	print_tables(status);
 	print_sinks(status);
