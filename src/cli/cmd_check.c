@@ -16,7 +16,7 @@
 #include "base/privilege.h"
 #include "service/observe/flows_config.h"
 #include "service/text/human.h"
-#include "cli/view/text_table.h"
+#include "cli/view/print.h"
 
 struct check_config {
 	int output, attach; /* index of the choice */

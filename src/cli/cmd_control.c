@@ -14,7 +14,7 @@
 #include "base/options.h"
 #include "cli/client/control_request.h"
 #include "service/text/human.h"
-#include "cli/view/text_table.h"
+#include "cli/view/print.h"
 #include "service/control/control.h"
 
 enum { OUTPUT_TABLE, OUTPUT_JSON };

@@ -13,7 +13,7 @@
 #include "base/util.h"
 #include "cli/drops/drop_rows.h"
 #include "cli/flows/flows_request.h"
-#include "cli/view/text_table.h"
+#include "cli/view/print.h"
 #include "cli/view/verb_run.h"
 #include "service/observe/flows_config.h"
 #include "service/options/privileges.h"
@@ -87,8 +87,7 @@ static void print_rows(struct drops *drops)
 	live_begin(live, drops->filter ?: "drops of this kernel",
 		   drops->options.interval_ms);
 	drop_rows_print(&drops->rows, drops->options.by == BY_FLOW,
-			text_table_room(drops->options.rows, live->rows),
-			live->columns);
+			live_room(live, drops->options.rows), live->columns);
 	if (live->is_screen && !drops->rows.n)
 		puts("No packet was dropped in this interval.");
 }

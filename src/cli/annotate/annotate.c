@@ -57,8 +57,8 @@ static int load_mappings(struct annotation *all)
 	if (!r && list.is_out_of_memory)
 		r = check_memory(-ENOMEM);
 	for (uint32_t i = 0; !r && i < list.n; i++)
-		r = check_memory(record_index_add(all->index,
-						  json_parse(list.lines[i])));
+		r = check_memory(record_index_add(
+			all->index, json_parse(list.rows[i].line)));
 	mapping_list_clear(&list);
 	return r;
 }

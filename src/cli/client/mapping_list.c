@@ -11,8 +11,9 @@
 
 #include "base/util.h"
 #include "control_request.h"
+#include "base/text.h"
+#include "cli/view/row.h"
 #include "service/text/human.h"
-#include "cli/view/text_table.h"
 
 enum { FIRST_LINES = 64 };
 
@@ -22,9 +23,9 @@ static void add_text(struct mapping_list *list, const char *text, size_t len)
 {
 	char *line = strndup(text, len);
 
-	if (line && array_reserve(&list->lines, list->n, &list->capacity,
-				  sizeof(*list->lines), FIRST_LINES)) {
-		list->lines[list->n++] = line;
+	if (line && array_reserve(&list->rows, list->n, &list->capacity,
+				  sizeof(*list->rows), FIRST_LINES)) {
+		list->rows[list->n++].line = line;
 		return;
 	}
 	free(line);
@@ -183,47 +184,44 @@ void mapping_list_sort(struct mapping_list *list)
 		return;
 	}
 	for (uint32_t i = 0; i < list->n; i++)
-		read_key(list->lines[i], &keys[i]);
+		read_key(list->rows[i].line, &keys[i]);
 	qsort(keys, list->n, sizeof(*keys), compare_keys);
 	for (uint32_t i = 0; i < list->n; i++)
-		list->lines[i] = keys[i].line;
+		list->rows[i].line = keys[i].line;
 }
 
 void mapping_list_clear(struct mapping_list *list)
 {
 	for (uint32_t i = 0; i < list->n; i++)
-		free(list->lines[i]);
-	free(list->lines);
+		free(list->rows[i].line);
+	free(list->rows);
 	*list = (struct mapping_list){ 0 };
 }
 
 /* ---- Printing --------------------------------------------------------------------- */
 
-enum column {
-	STATE,
-	PROTO,
-	BEFORE,
-	AFTER,
-	VIA,
-	ZONE,
-	NETNS,
-	BEGAN,
-	LAST,
-	COLUMNS
-};
+static struct json_value value_of(const struct mapping_row *row, const char *name)
+{
+	return json_get((struct json_value){ row->line }, name);
+}
 
-static const char *const headings[COLUMNS] = {
-	"STATE", "PROTO", "BEFORE NAT", "AFTER NAT",  "VIA",
-	"ZONE",	 "NETNS", "BEGAN",	"LAST PACKET"
-};
+/* @otherwise: where there is no such text */
+static void put_text(const struct mapping_row *row, const char *name,
+		     const char *otherwise, char *buf, size_t size)
+{
+	json_text(value_of(row, name), buf, size);
+	if (!*buf)
+		snprintf(buf, size, "%s", otherwise);
+	safe_cell(buf);
+}
 
 static void put_end(const char *addr, const char *port,
-		    struct json_value mapping, char *buf, size_t size)
+		    const struct mapping_row *row, char *buf, size_t size)
 {
-	const struct json_value number = json_get(mapping, port);
+	const struct json_value number = value_of(row, port);
 	char host[64], service[8] = "";
 
-	json_get_text(mapping, addr, host, sizeof(host));
+	put_text(row, addr, "", host, sizeof(host));
 	if (!number.at) {
 		snprintf(buf, size, "%s", host);
 		return;
@@ -234,8 +232,8 @@ static void put_end(const char *addr, const char *port,
 }
 
 /* @prefix: of the names of its members: "", "Xlat" */
-static void put_tuple(struct json_value mapping, const char *prefix, char *buf,
-		      size_t size)
+static void put_tuple(const struct mapping_row *row, const char *prefix,
+		      char *buf, size_t size)
 {
 	char names[4][16], src[80], dst[80];
 	static const char *const parts[] = { "SrcAddr", "SrcPort", "DstAddr",
@@ -243,19 +241,19 @@ static void put_tuple(struct json_value mapping, const char *prefix, char *buf,
 
 	for (int i = 0; i < 4; i++)
 		snprintf(names[i], sizeof(names[i]), "%s%s", prefix, parts[i]);
-	put_end(names[0], names[1], mapping, src, sizeof(src));
-	put_end(names[2], names[3], mapping, dst, sizeof(dst));
+	put_end(names[0], names[1], row, src, sizeof(src));
+	put_end(names[2], names[3], row, dst, sizeof(dst));
 	snprintf(buf, size, "%s > %s", src, dst);
 }
 
-static void put_proto(struct json_value mapping, char *buf, size_t size)
+static void put_proto(const struct mapping_row *row, char *buf, size_t size)
 {
 	static const struct {
 		uint8_t number;
 		const char *name;
 	} names[] = { { 1, "icmp" },  { 6, "tcp" },	{ 17, "udp" },
 		      { 33, "dccp" }, { 58, "icmpv6" }, { 132, "sctp" } };
-	const uint64_t number = json_number(json_get(mapping, "Proto"));
+	const uint64_t number = json_number(value_of(row, "Proto"));
 
 	snprintf(buf, size, "%" PRIu64, number);
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -264,14 +262,14 @@ static void put_proto(struct json_value mapping, char *buf, size_t size)
 }
 
 /* Format "eth0 > eth1"; unknown interfaces are "-". */
-static void put_via(struct json_value mapping, char *buf, size_t size)
+static void put_via(const struct mapping_row *row, char *buf, size_t size)
 {
 	char in[32], out[32];
 
-	json_get_text(mapping, "InInterface", in, sizeof(in));
-	json_get_text(mapping, "OutInterface", out, sizeof(out));
-	if (*in || *out)
-		snprintf(buf, size, "%s > %s", *in ? in : "-", *out ? out : "-");
+	put_text(row, "InInterface", "-", in, sizeof(in));
+	put_text(row, "OutInterface", "-", out, sizeof(out));
+	if (strcmp(in, "-") || strcmp(out, "-"))
+		snprintf(buf, size, "%s > %s", in, out);
 	else
 		snprintf(buf, size, "-");
 }
@@ -292,34 +290,36 @@ static void put_time(struct json_value ms, char *buf, size_t size)
 		snprintf(buf, size, "-");
 }
 
-static void fill_cells(const void *lines, uint32_t row,
-		       char (*text)[TEXT_CELL_MAX])
-{
-	const struct json_value mapping = json_parse(((char *const *)lines)[row]);
+/* As row.h has it. */
+#define MAPPING_COLUMNS(_, type)                                          \
+	_(type, STATE, "STATE", left, 0, 0, 1,                            \
+	  put_text(row, "State", "", buf, size))                          \
+	_(type, PROTO, "PROTO", left, 0, 0, 1, put_proto(row, buf, size)) \
+	_(type, BEFORE, "BEFORE NAT", left, 0, 0, 1,                      \
+	  put_tuple(row, "", buf, size))                                  \
+	_(type, AFTER, "AFTER NAT", left, 0, 0, 1,                        \
+	  put_tuple(row, "Xlat", buf, size))                              \
+	_(type, VIA, "VIA", left, 0, 0, 1, put_via(row, buf, size))       \
+	_(type, ZONE, "ZONE", right, 0, 0, 1,                             \
+	  put_number(value_of(row, "ZoneId"), buf, size))                 \
+	_(type, NETNS, "NETNS", right, 0, 0, 1,                           \
+	  put_number(value_of(row, "NetnsInode"), buf, size))             \
+	_(type, BEGAN, "BEGAN", left, 0, 0, 1,                            \
+	  put_time(value_of(row, "TimeFlowStartMs"), buf, size))          \
+	_(type, LAST, "LAST PACKET", left, 0, 0, 1,                       \
+	  put_time(value_of(row, "TimeFlowEndMs"), buf, size))
 
-	json_get_text(mapping, "State", text[STATE], TEXT_CELL_MAX);
-	put_proto(mapping, text[PROTO], TEXT_CELL_MAX);
-	put_tuple(mapping, "", text[BEFORE], TEXT_CELL_MAX);
-	put_tuple(mapping, "Xlat", text[AFTER], TEXT_CELL_MAX);
-	put_via(mapping, text[VIA], TEXT_CELL_MAX);
-	put_number(json_get(mapping, "ZoneId"), text[ZONE], TEXT_CELL_MAX);
-	put_number(json_get(mapping, "NetnsInode"), text[NETNS], TEXT_CELL_MAX);
-	put_time(json_get(mapping, "TimeFlowStartMs"), text[BEGAN],
-		 TEXT_CELL_MAX);
-	put_time(json_get(mapping, "TimeFlowEndMs"), text[LAST], TEXT_CELL_MAX);
-}
+/* clang-format off */
+MAPPING_COLUMNS(TABLE_TEXT, struct mapping_row)
+
+static const struct column mapping_columns[] = { MAPPING_COLUMNS(TABLE_COLUMN, ) };
+/* clang-format on */
 
 void mapping_list_print_table(const struct mapping_list *list, uint32_t most,
 			      uint32_t width)
 {
-	text_table_print(&(struct text_table){ .headings = headings,
-					       .n_columns = COLUMNS,
-					       .right = 1 << ZONE | 1 << NETNS,
-					       .n_rows = list->n,
-					       .most = most,
-					       .width = width,
-					       .fill = fill_cells,
-					       .rows = list->lines });
+	table_print(mapping_columns, ARRAY_SIZE(mapping_columns), list->rows,
+		    sizeof(*list->rows), list->n, most, width);
 }
 
 static uint32_t limit_rows(const struct mapping_list *list, uint32_t most)
@@ -330,5 +330,5 @@ static uint32_t limit_rows(const struct mapping_list *list, uint32_t most)
 void mapping_list_print_json(const struct mapping_list *list, uint32_t most)
 {
 	for (uint32_t i = 0; i < limit_rows(list, most); i++)
-		puts(list->lines[i]);
+		puts(list->rows[i].line);
 }

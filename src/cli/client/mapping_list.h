@@ -9,9 +9,13 @@
 struct netobs_mapping;
 struct netobs_mapping_query;
 
+struct mapping_row {
+	char *line; /* JSON */
+};
+
 /* All zero: it is empty. */
 struct mapping_list {
-	char **lines; /* JSON of each */
+	struct mapping_row *rows;
 	uint32_t n, capacity;
 	bool is_out_of_memory;
 };

@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/util.h"
+#include "cli/view/row.h"
 #include "service/text/human.h"
-#include "cli/view/text_table.h"
 
 enum { FIRST_DROPS = 64 };
 
@@ -91,34 +92,23 @@ void drop_rows_clear(struct drop_rows *rows)
 
 /* ---- Printing ------------------------------------------------------------------------- */
 
-enum drop_column {
-	PACKETS,
-	BYTES,
-	REASON,
-	FLOW, /* within 80 columns */
-	LAYER,
-	INTERFACE,
-	FUNCTION,
-	NETNS,
-	DROP_COLUMNS
-};
-
-static void put_reason(const struct netobs_drop *drop, char *buf)
+static void put_reason(const struct netobs_drop *drop, char *buf, size_t size)
 {
 	const char *name = drop_reason_text(drop);
 
-	snprintf(buf, TEXT_CELL_MAX, "%s%s", *name ? name : "-",
+	snprintf(buf, size, "%s%s", *name ? name : "-",
 		 drop->kind == NETOBS_DROP_BENIGN ? " (benign)" : "");
 }
 
-static void put_interface(const struct netobs_drop *drop, char *buf)
+static void put_interface(const struct netobs_drop *drop, char *buf, size_t size)
 {
 	if (*drop->interface)
-		snprintf(buf, TEXT_CELL_MAX, "%s", drop->interface);
+		snprintf(buf, size, "%s", drop->interface);
 	else if (drop->ifindex)
-		snprintf(buf, TEXT_CELL_MAX, "#%" PRIu32, drop->ifindex);
+		snprintf(buf, size, "#%" PRIu32, drop->ifindex);
 	else
-		snprintf(buf, TEXT_CELL_MAX, "-");
+		snprintf(buf, size, "-");
+	safe_cell(buf);
 }
 
 static void put_address(char *buf, size_t size, const uint8_t ip[16],
@@ -130,7 +120,7 @@ static void put_address(char *buf, size_t size, const uint8_t ip[16],
 		netobs_addr_str(ip, buf, size);
 }
 
-static void put_flow(const struct netobs_drop *drop, char *buf)
+static void put_flow(const struct netobs_drop *drop, char *buf, size_t size)
 {
 	const bool has_ports = drop->record.has & NETOBS_DROP_HAS_PORTS &&
 			       drop->protocol != IPPROTO_ICMP &&
@@ -138,53 +128,52 @@ static void put_flow(const struct netobs_drop *drop, char *buf)
 	char src[NETOBS_ADDR_STR_MAX + 8], dst[sizeof(src)], protocol[24];
 
 	if (drop->record.has & NETOBS_DROP_HAS_REST) {
-		snprintf(buf, TEXT_CELL_MAX, "(too many)");
+		snprintf(buf, size, "(too many)");
 		return;
 	}
 	if (!(drop->record.has & NETOBS_DROP_HAS_ADDRS)) {
-		snprintf(buf, TEXT_CELL_MAX, "-");
+		snprintf(buf, size, "-");
 		return;
 	}
 	put_address(src, sizeof(src), drop->src, has_ports, drop->src_port);
 	put_address(dst, sizeof(dst), drop->dst, has_ports, drop->dst_port);
 	human_protocol(protocol, sizeof(protocol), drop->protocol);
-	snprintf(buf, TEXT_CELL_MAX, "%s %s > %s", protocol, src, dst);
+	snprintf(buf, size, "%s %s > %s", protocol, src, dst);
 }
 
-static void fill_drop_cells(const void *drops, uint32_t row,
-			    char (*text)[TEXT_CELL_MAX])
-{
-	const struct netobs_drop *drop = (const struct netobs_drop *)drops + row;
+/* As row.h has it. */
+#define DROP_COLUMNS(_, type)                                                  \
+	_(type, PACKETS, "PACKETS", right, 0, 0, 1,                            \
+	  human_count(buf, size, row->packets))                                \
+	_(type, BYTES, "BYTES", right, 0, 0, 1,                                \
+	  human_bytes(buf, size, row->bytes))                                  \
+	_(type, REASON, "REASON", left, 0, 0, 1, put_reason(row, buf, size))   \
+	/* within 80 columns */                                                \
+	_(type, FLOW, "LARGEST FLOW", left, 0, 0, 1, put_flow(row, buf, size)) \
+	_(type, LAYER, "LAYER", left, 0, 0, 1,                                 \
+	  snprintf(buf, size, "%s", netobs_drop_layer_name(row->layer)))       \
+	_(type, INTERFACE, "INTERFACE", left, 0, 0, 1,                         \
+	  put_interface(row, buf, size))                                       \
+	_(type, FUNCTION, "FUNCTION", left, 0, 0, 1,                           \
+	  snprintf(buf, size, "%s", *row->function ? row->function : "-"))     \
+	_(type, NETNS, "NETNS", right, 0, 0, 1,                                \
+	  snprintf(buf, size, "%" PRIu32, row->netns_inode))
 
-	human_count(text[PACKETS], TEXT_CELL_MAX, drop->packets);
-	human_bytes(text[BYTES], TEXT_CELL_MAX, drop->bytes);
-	put_reason(drop, text[REASON]);
-	snprintf(text[LAYER], TEXT_CELL_MAX, "%s",
-		 netobs_drop_layer_name(drop->layer));
-	snprintf(text[FUNCTION], TEXT_CELL_MAX, "%s",
-		 *drop->function ? drop->function : "-");
-	put_interface(drop, text[INTERFACE]);
-	snprintf(text[NETNS], TEXT_CELL_MAX, "%" PRIu32, drop->netns_inode);
-	put_flow(drop, text[FLOW]);
-}
+/* clang-format off */
+DROP_COLUMNS(TABLE_TEXT, struct netobs_drop)
+
+static const struct column drop_columns[] = { DROP_COLUMNS(TABLE_COLUMN, ) };
+/* clang-format on */
 
 void drop_rows_print(const struct drop_rows *rows, bool by_flow, uint32_t most,
 		     uint32_t width)
 {
-	const char *const headings[DROP_COLUMNS] = {
-		"PACKETS",  "BYTES",
-		"REASON",   by_flow ? "FLOW" : "LARGEST FLOW",
-		"LAYER",    "INTERFACE",
-		"FUNCTION", "NETNS",
-	};
+	struct column columns[ARRAY_SIZE(drop_columns)];
 
-	text_table_print(&(struct text_table){ .headings = headings,
-					       .n_columns = DROP_COLUMNS,
-					       .right = 1 << PACKETS |
-							1 << BYTES | 1 << NETNS,
-					       .n_rows = rows->n,
-					       .most = most,
-					       .width = width,
-					       .fill = fill_drop_cells,
-					       .rows = rows->drops });
+	memcpy(columns, drop_columns, sizeof(columns));
+	for (size_t i = 0; by_flow && i < ARRAY_SIZE(columns); i++)
+		if (columns[i].put == put_FLOW)
+			columns[i].heading = "FLOW";
+	table_print(columns, ARRAY_SIZE(columns), rows->drops,
+		    sizeof(*rows->drops), rows->n, most, width);
 }

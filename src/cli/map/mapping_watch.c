@@ -10,7 +10,7 @@
 #include "base/clock_ms.h"
 #include "cli/client/control_request.h"
 #include "cli/client/mapping_list.h"
-#include "cli/view/text_table.h"
+#include "cli/view/print.h"
 #include "cli/view/verb_run.h"
 #include "service/options/privileges.h"
 
@@ -82,10 +82,9 @@ static void show_table(struct watch *watch)
 	if (!watch->options->once)
 		live_begin(&watch->verb.live, "translations by NAT",
 			   watch->options->interval_ms);
-	mapping_list_print_table(&watch->list,
-				 text_table_room(watch->options->rows,
-						 watch->verb.live.rows),
-				 watch->verb.live.columns);
+	mapping_list_print_table(
+		&watch->list, live_room(&watch->verb.live, watch->options->rows),
+		watch->verb.live.columns);
 	if (watch->verb.live.is_screen && !watch->list.n)
 		puts("No connection is translated now.");
 }

@@ -10,7 +10,7 @@
 #include <netobs/session.h>
 
 #include "base/clock_ms.h"
-#include "cli/view/text_table.h"
+#include "cli/view/print.h"
 #include "cli/view/verb_run.h"
 #include "conversations.h"
 #include "report.h"
@@ -83,7 +83,7 @@ static uint32_t find_rows(struct host_watch *watch)
 		return request->rows;
 	live_begin(&watch->verb.live, "services of this host",
 		   request->interval_ms);
-	rows = text_table_room(request->rows, watch->verb.live.rows);
+	rows = live_room(&watch->verb.live, request->rows);
 	return rows > 2 ? rows - 1 : rows;
 }
 

@@ -9,7 +9,7 @@
 #include "base/util.h"
 #include "service/file_replacement.h"
 #include "service/text/human.h"
-#include "cli/view/text_table.h"
+#include "cli/view/print.h"
 
 enum {
 	EDGES_DRAWN = 200, /* the others are named as a sum */

@@ -6,8 +6,9 @@
 
 #include "base/json.h"
 #include "base/util.h"
+#include "cli/view/print.h"
+#include "cli/view/row.h"
 #include "service/text/human.h"
-#include "cli/view/text_table.h"
 
 enum { JSON_MAX = 4096 };
 
@@ -85,90 +86,93 @@ static void text_of_errors(char *buf, size_t size,
 						kinds[i].name);
 }
 
-enum column {
-	CLIENT,
-	SERVICE,
-	RATE,
-	BYTES,
-	PACKETS,
-	CONNECTIONS,
-	ERRORS,
-	RETRANSMITS,
-	RTT,
-	HOSTS,
-	COLUMNS,
+/* An edge, or with a label the sum of many. */
+struct services_row {
+	const struct services_view *view;
+	const struct edge *edge;
+	const struct edge_sum *sum;
+	char label[32];
 };
 
-static const char *const headings[COLUMNS] = {
-	[CLIENT] = "CLIENT",   [SERVICE] = "SERVICE",
-	[RATE] = "RATE",       [BYTES] = "BYTES",
-	[PACKETS] = "PACKETS", [CONNECTIONS] = "CONNECTIONS",
-	[ERRORS] = "ERRORS",   [RETRANSMITS] = "RETRANSMITS",
-	[RTT] = "RTT",	       [HOSTS] = "HOSTS",
-};
-
-static void fill_sum(const struct services_view *view,
-		     const struct edge_sum *sum, char (*cells)[TEXT_CELL_MAX])
+static void put_client(char *buf, size_t size, const struct services_row *row)
 {
-	const struct edge_counts *counts = &sum->counts;
-
-	human_rate(cells[RATE], TEXT_CELL_MAX, edge_bytes(sum),
-		   view->duration_ms * NSEC_PER_MSEC);
-	human_bytes(cells[BYTES], TEXT_CELL_MAX, edge_bytes(sum));
-	human_count(cells[PACKETS], TEXT_CELL_MAX, edge_packets(sum));
-	if (view->has_sessions) {
-		human_count(cells[CONNECTIONS], TEXT_CELL_MAX,
-			    counts->connections);
-		text_of_errors(cells[ERRORS], TEXT_CELL_MAX, counts);
-	} else {
-		snprintf(cells[CONNECTIONS], TEXT_CELL_MAX, "-");
-		snprintf(cells[ERRORS], TEXT_CELL_MAX, "-");
-	}
-	human_count(cells[RETRANSMITS], TEXT_CELL_MAX, counts->retransmits);
-	human_latency(cells[RTT], TEXT_CELL_MAX, edge_rtt_ns(counts));
-	if (sum->hosts)
-		snprintf(cells[HOSTS], TEXT_CELL_MAX, "%u", sum->hosts);
+	if (row->edge)
+		services_client_label(buf, size, row->view, row->edge);
 	else
-		snprintf(cells[HOSTS], TEXT_CELL_MAX, "-");
+		snprintf(buf, size, "%s", row->label);
 }
 
-/* After the edges come the sum of all others, and the total. */
-static void fill_row(const void *rows, uint32_t row, char (*cells)[TEXT_CELL_MAX])
+static void put_service(char *buf, size_t size, const struct services_row *row)
 {
-	const struct services_view *view = rows;
-	const bool has_others = view->n_others;
+	if (row->edge)
+		services_label(buf, size, row->view, row->edge);
+	else
+		snprintf(buf, size, "-");
+}
 
-	if (row < view->n) {
-		const struct edge *edge = edge_at(view->edges, row);
+/* Text of what is known on a condition only. */
+#define KNOWN_IF(condition, text) \
+	((condition) ? (void)(text) : (void)snprintf(buf, size, "-"))
 
-		services_client_label(cells[CLIENT], TEXT_CELL_MAX, view, edge);
-		services_label(cells[SERVICE], TEXT_CELL_MAX, view, edge);
-		fill_sum(view, &edge->sum, cells);
-		return;
+/* As row.h has it. */
+#define SERVICES_COLUMNS(_, type)                                               \
+	_(type, CLIENT, "CLIENT", left, 0, 0, 1, put_client(buf, size, row))    \
+	_(type, SERVICE, "SERVICE", left, 0, 0, 1, put_service(buf, size, row)) \
+	_(type, RATE, "RATE", right, 0, 0, 1,                                   \
+	  human_rate(buf, size, edge_bytes(row->sum),                           \
+		     row->view->duration_ms *NSEC_PER_MSEC))                    \
+	_(type, BYTES, "BYTES", right, 0, 0, 1,                                 \
+	  human_bytes(buf, size, edge_bytes(row->sum)))                         \
+	_(type, PACKETS, "PACKETS", right, 0, 0, 1,                             \
+	  human_count(buf, size, edge_packets(row->sum)))                       \
+	_(type, CONNECTIONS, "CONNECTIONS", right, 0, 0, 1,                     \
+	  KNOWN_IF(row->view->has_sessions,                                     \
+		   human_count(buf, size, row->sum->counts.connections)))       \
+	_(type, ERRORS, "ERRORS", left, 0, 0, 1,                                \
+	  KNOWN_IF(row->view->has_sessions,                                     \
+		   text_of_errors(buf, size, &row->sum->counts)))               \
+	_(type, RETRANSMITS, "RETRANSMITS", right, 0, 0, 1,                     \
+	  human_count(buf, size, row->sum->counts.retransmits))                 \
+	_(type, RTT, "RTT", right, 0, 0, 1,                                     \
+	  human_latency(buf, size, edge_rtt_ns(&row->sum->counts)))             \
+	_(type, HOSTS, "HOSTS", right, 0, 0, 1,                                 \
+	  KNOWN_IF(row->sum->hosts, snprintf(buf, size, "%u", row->sum->hosts)))
+
+/* clang-format off */
+SERVICES_COLUMNS(TABLE_TEXT, struct services_row)
+
+static const struct column services_columns[] = { SERVICES_COLUMNS(TABLE_COLUMN, ) };
+/* clang-format on */
+
+/* After the edges come the sum of all others, and the total. @return 0; -ENOMEM */
+static int print_table(const struct services_view *view, uint32_t width)
+{
+	cleanup_free struct services_row *rows =
+		calloc(view->n + 2, sizeof(*rows));
+	uint32_t n = view->n;
+
+	if (!rows)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct edge *edge = edge_at(view->edges, i);
+
+		rows[i] = (struct services_row){ .view = view,
+						 .edge = edge,
+						 .sum = &edge->sum };
 	}
-	snprintf(cells[SERVICE], TEXT_CELL_MAX, "-");
-	if (has_others && row == view->n) {
-		snprintf(cells[CLIENT], TEXT_CELL_MAX, "%llu others",
+	if (view->n_others) {
+		rows[n] = (struct services_row){ .view = view,
+						 .sum = &view->others };
+		snprintf(rows[n].label, sizeof(rows[n].label), "%llu others",
 			 (unsigned long long)view->n_others);
-		fill_sum(view, &view->others, cells);
-		return;
+		n++;
 	}
-	snprintf(cells[CLIENT], TEXT_CELL_MAX, "total");
-	fill_sum(view, &view->total, cells);
-}
-
-void services_print_table(const struct services_view *view, uint32_t width)
-{
-	text_table_print(&(struct text_table){
-		.headings = headings,
-		.n_columns = COLUMNS,
-		.right = 1 << RATE | 1 << BYTES | 1 << PACKETS | 1 << CONNECTIONS |
-			 1 << RETRANSMITS | 1 << RTT | 1 << HOSTS,
-		.n_rows = view->n + (view->n_others ? 2 : 1),
-		.width = width,
-		.fill = fill_row,
-		.rows = view,
-	});
+	rows[n] = (struct services_row){ .view = view,
+					 .sum = &view->total,
+					 .label = "total" };
+	table_print(services_columns, ARRAY_SIZE(services_columns), rows,
+		    sizeof(*rows), n + 1, 0, width);
+	return 0;
 }
 
 /* ---- JSON ------------------------------------------------------------------------------ */
@@ -289,7 +293,7 @@ static void print_sum(const struct services_view *view, const char *type,
 		puts(text);
 }
 
-void services_print_json(const struct services_view *view)
+static void print_json(const struct services_view *view)
 {
 	for (uint32_t i = 0; i < view->n; i++) {
 		const struct edge *edge = edge_at(view->edges, i);
@@ -306,15 +310,17 @@ void services_print_json(const struct services_view *view)
 int services_show(const struct services_request *request,
 		  const struct services_view *view, uint32_t width)
 {
-	int r;
+	int r = 0;
 
 	if (request->format == SERVICES_JSON)
-		services_print_json(view);
+		print_json(view);
 	else if (request->format == SERVICES_DOT)
 		services_print_dot(view);
 	else
-		services_print_table(view, width);
-	r = text_flush("map");
+		r = print_table(view, width);
+	if (r)
+		fprintf(stderr, "netobsctl map: %s\n", strerror(-r));
+	r = r ?: text_flush("map");
 	if (r == -EPIPE)
 		r = 0;
 	if (!r && request->svg) {

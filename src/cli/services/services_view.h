@@ -67,9 +67,6 @@ void services_client_label(char *buf, size_t size,
 			   const struct services_view *view,
 			   const struct edge *edge);
 
-/* @param width  of lines, at most; 0: there is no limit */
-void services_print_table(const struct services_view *view, uint32_t width);
-void services_print_json(const struct services_view *view);
 void services_print_dot(const struct services_view *view);
 
 /** Replace the file at @path. @return 0; < 0: it could not be written, and is as it was */
@@ -78,6 +75,7 @@ int services_write_svg(const char *path, const struct services_view *view);
 /**
  * Print it to standard output as it was asked for, and draw it.
  *
+ * @param width  of lines of a table, at most; 0: there is no limit
  * @return 0; < 0: it could not be written, which was reported
  */
 int services_show(const struct services_request *request,

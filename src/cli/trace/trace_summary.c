@@ -9,8 +9,8 @@
 
 #include "base/json.h"
 #include "base/util.h"
+#include "cli/view/row.h"
 #include "service/text/human.h"
-#include "cli/view/text_table.h"
 
 enum { FIRST_SAMPLES = 256, RANKS = 3 };
 
@@ -209,16 +209,6 @@ const char *trace_summary_series_name(unsigned int series)
 	return series == TRACE_TOTAL ? "total" : netobs_journey_part_name(series);
 }
 
-enum summary_column {
-	DIRECTION,
-	PART,
-	JOURNEYS,
-	SHARE,
-	FIRST_RANK,
-	LONGEST = FIRST_RANK + RANKS,
-	SUMMARY_COLUMNS
-};
-
 struct summary_row {
 	const char *name;
 	const struct trace_direction *direction;
@@ -226,34 +216,51 @@ struct summary_row {
 	uint64_t ns[RANKS];
 };
 
-static void put_time(char *buf, uint64_t ns)
+static void put_time(char *buf, size_t size, uint64_t ns)
 {
 	if (ns)
-		human_latency(buf, TEXT_CELL_MAX, ns);
+		human_latency(buf, size, ns);
 	else
-		snprintf(buf, TEXT_CELL_MAX, "0");
+		snprintf(buf, size, "0");
 }
 
-static void fill_summary_cells(const void *rows, uint32_t row,
-			       char (*text)[TEXT_CELL_MAX])
+static const struct trace_series *series_of(const struct summary_row *row)
 {
-	const struct summary_row *it = (const struct summary_row *)rows + row;
-	const struct trace_series *series = &it->direction->series[it->series];
-	const uint64_t total_ns = it->direction->all_ns;
-
-	snprintf(text[DIRECTION], TEXT_CELL_MAX, "%s", it->name);
-	snprintf(text[PART], TEXT_CELL_MAX, "%s",
-		 trace_summary_series_name(it->series));
-	human_count(text[JOURNEYS], TEXT_CELL_MAX, series->n);
-	if (total_ns && it->series != TRACE_TOTAL)
-		snprintf(text[SHARE], TEXT_CELL_MAX, "%.1f%%",
-			 100.0 * (double)series->sum_ns / (double)total_ns);
-	else
-		snprintf(text[SHARE], TEXT_CELL_MAX, "-");
-	for (int i = 0; i < RANKS; i++)
-		put_time(text[FIRST_RANK + i], it->ns[i]);
-	put_time(text[LONGEST], series->max_ns);
+	return &row->direction->series[row->series];
 }
+
+static void put_share(char *buf, size_t size, const struct summary_row *row)
+{
+	const uint64_t total_ns = row->direction->all_ns;
+
+	if (total_ns && row->series != TRACE_TOTAL)
+		snprintf(buf, size, "%.1f%%",
+			 100.0 * (double)series_of(row)->sum_ns /
+				 (double)total_ns);
+	else
+		snprintf(buf, size, "-");
+}
+
+/* As row.h has it. */
+#define SUMMARY_COLUMNS(_, type)                                             \
+	_(type, DIRECTION, "DIRECTION", left, 0, 0, 1,                       \
+	  snprintf(buf, size, "%s", row->name))                              \
+	_(type, PART, "PART", left, 0, 0, 1,                                 \
+	  snprintf(buf, size, "%s", trace_summary_series_name(row->series))) \
+	_(type, JOURNEYS, "JOURNEYS", right, 0, 0, 1,                        \
+	  human_count(buf, size, series_of(row)->n))                         \
+	_(type, SHARE, "SHARE", right, 0, 0, 1, put_share(buf, size, row))   \
+	_(type, P50, "P50", right, 0, 0, 1, put_time(buf, size, row->ns[0])) \
+	_(type, P90, "P90", right, 0, 0, 1, put_time(buf, size, row->ns[1])) \
+	_(type, P99, "P99", right, 0, 0, 1, put_time(buf, size, row->ns[2])) \
+	_(type, LONGEST, "MAX", right, 0, 0, 1,                              \
+	  put_time(buf, size, series_of(row)->max_ns))
+
+/* clang-format off */
+SUMMARY_COLUMNS(TABLE_TEXT, struct summary_row)
+
+static const struct column summary_columns[] = { SUMMARY_COLUMNS(TABLE_COLUMN, ) };
+/* clang-format on */
 
 /* A part that took no time at all, in no journey, is none that these journeys have. */
 static bool has_row(const struct trace_direction *direction, unsigned int series)
@@ -305,21 +312,10 @@ static void print_totals(const struct trace_summary *summary, unsigned int d,
 
 void trace_summary_print(const struct trace_summary *summary, uint32_t width)
 {
-	static const char *const headings[SUMMARY_COLUMNS] = {
-		"DIRECTION", "PART", "JOURNEYS", "SHARE",
-		"P50",	     "P90",  "P99",	 "MAX",
-	};
 	struct summary_row rows[TRACE_DIRECTIONS * TRACE_SERIES + 1];
-	const uint32_t n = fill_rows(summary, rows);
 
-	text_table_print(
-		&(struct text_table){ .headings = headings,
-				      .n_columns = SUMMARY_COLUMNS,
-				      .right = ~(1U << DIRECTION | 1U << PART),
-				      .n_rows = n,
-				      .width = width,
-				      .fill = fill_summary_cells,
-				      .rows = rows });
+	table_print(summary_columns, ARRAY_SIZE(summary_columns), rows,
+		    sizeof(*rows), fill_rows(summary, rows), 0, width);
 	for (unsigned int d = 0; d < TRACE_DIRECTIONS; d++)
 		print_totals(summary, d, width);
 }

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "base/util.h"
 #include "service/text/human.h"
-#include "cli/view/text_table.h"
+#include "cli/view/print.h"
 
 enum {
 	WIDTH = 1000,

@@ -42,6 +42,13 @@ void live_measure(struct live *live)
 						      size.ws_row;
 }
 
+uint32_t live_room(const struct live *live, uint32_t rows)
+{
+	const uint32_t room = live->rows > 3 ? live->rows - 3 : 0;
+
+	return rows && (!room || rows < room) ? rows : room;
+}
+
 void live_title(char *buf, size_t size, const char *subject, bool is_paused,
 		int width)
 {

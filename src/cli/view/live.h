@@ -42,6 +42,12 @@ void live_title(char *buf, size_t size, const char *subject, bool is_paused,
 /* Find the size of the terminal, if standard output is one. */
 void live_measure(struct live *live);
 
+/**
+ * @param rows  that are wanted, at most; 0: all
+ * @return rows that fit between the headings and a line below them; 0: there is no limit
+ */
+uint32_t live_room(const struct live *live, uint32_t rows);
+
 /* For a stream on a terminal: print a line on stderr: what the command waits for, and how to end it. */
 void live_say(const char *command, const char *what);
 

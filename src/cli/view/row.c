@@ -189,9 +189,7 @@ void layout_headings(const struct layout *layout, struct cells *ret_cells)
 
 /* ---- Widths --------------------------------------------------------------------- */
 
-/* Bytes that @text takes for at most @width columns of the screen. UTF-8
- * sequences that are printed here take one column each. */
-static int prefix_length(const char *text, int width)
+int row_prefix_length(const char *text, int width)
 {
 	const char *pos = text;
 
@@ -268,7 +266,7 @@ static void cut_text(char *buf, size_t size, const char *text, int width)
 		port = "";
 		room = width - 1;
 	}
-	snprintf(buf, size, "%.*s" ROW_CUT "%s", prefix_length(text, room),
+	snprintf(buf, size, "%.*s" ROW_CUT "%s", row_prefix_length(text, room),
 		 text, port);
 	row_plain(buf);
 }
@@ -421,7 +419,7 @@ size_t layout_line(const struct layout *layout, const struct cells *cells,
 			used = ROW_LINE_MAX - 1;
 	}
 	if (screen)
-		used = (size_t)prefix_length(buf, screen);
+		used = (size_t)row_prefix_length(buf, screen);
 	while (used && buf[used - 1] == ' ')
 		used--;
 	buf[used] = '\0';

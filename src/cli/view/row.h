@@ -137,7 +137,20 @@ void row_plain(char *text);
 /** @return the columns of the terminal that @text takes */
 int row_text_width(const char *text);
 
+/** @return bytes of @text in at most @width columns; UTF-8 sequences that are printed take one each */
+int row_prefix_length(const char *text, int width);
+
 /* ---- Tables ---------------------------------------------------------------------- */
+
+/**
+ * Print @n records of @size bytes each to stdout, in columns as wide as their widest text.
+ *
+ * @param most   records to print, and how many are left out; 0: all
+ * @param width  columns of a line, at most; 0: no limit
+ */
+void table_print(const struct column *columns, size_t n_columns,
+		 const void *first, size_t size, uint32_t n, uint32_t most,
+		 uint32_t width);
 
 struct netobs_record;
 struct output;

@@ -2,10 +2,45 @@
 #include "row.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "view_output.h"
+
+/* ---- Of all records at once ------------------------------------------------------ */
+
+static void print_line(const struct layout *layout, const struct cells *cells,
+		       uint32_t width)
+{
+	char line[ROW_LINE_MAX];
+
+	layout_line(layout, cells, (int)width, line);
+	puts(line);
+}
+
+void table_print(const struct column *columns, size_t n_columns,
+		 const void *first, size_t size, uint32_t n, uint32_t most,
+		 uint32_t width)
+{
+	const uint32_t shown = most && most < n ? most : n;
+	struct layout layout = { .n = n_columns };
+	struct cells cells;
+
+	memcpy(layout.columns, columns, n_columns * sizeof(*columns));
+	layout_fit_rows(&layout, first, size, shown, 0);
+	layout_headings(&layout, &cells);
+	print_line(&layout, &cells, width);
+	for (uint32_t i = 0; i < shown; i++) {
+		layout_cells(&layout, (const char *)first + i * size, &cells);
+		print_line(&layout, &cells, width);
+	}
+	if (shown < n)
+		printf("and %" PRIu32 " more\n", n - shown);
+}
+
+/* ---- Of records as they come ----------------------------------------------------- */
 
 struct row_table {
 	struct layout layout;

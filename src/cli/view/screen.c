@@ -85,17 +85,6 @@ void screen_end(struct screen *screen)
 	delscreen(screen);
 }
 
-/* Bytes of @text in at most @width columns. */
-static int bytes_of(const char *text, int width)
-{
-	const char *pos = text;
-
-	for (; *pos; pos++)
-		if ((*pos & 0xc0) != 0x80 && width-- == 0)
-			break;
-	return (int)(pos - text);
-}
-
 /* Cut text is marked. */
 static void put_text(int line, int column, const char *text, int width)
 {
@@ -105,7 +94,7 @@ static void put_text(int line, int column, const char *text, int width)
 		char mark[] = ROW_CUT;
 
 		row_plain(mark);
-		mvaddnstr(line, column, text, bytes_of(text, width - 1));
+		mvaddnstr(line, column, text, row_prefix_length(text, width - 1));
 		addstr(mark);
 	}
 }
@@ -152,7 +141,7 @@ void screen_subject(const struct output *output, int64_t drawn_at_s, char *buf,
 /* Bytes of the first keys that fit, whole: two blanks are between them. */
 static int fit_keys(const char *keys, int width)
 {
-	int len = bytes_of(keys, width > 0 ? width : 0);
+	int len = row_prefix_length(keys, width > 0 ? width : 0);
 
 	if (!keys[len])
 		return len;
@@ -188,7 +177,7 @@ static int find_hanging(const char *text)
 /* Bytes of the words of @text that fit, at least a part of the first. */
 static int fit_words(const char *text, int width)
 {
-	int len = bytes_of(text, width), end = len;
+	int len = row_prefix_length(text, width), end = len;
 
 	if (!text[len])
 		return len;

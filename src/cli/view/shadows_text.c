@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "text_table.h"
+#include "print.h"
 
 #include <netobs/flow.h>
 #include <netobs/probe.h>

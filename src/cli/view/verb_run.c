@@ -9,7 +9,7 @@
 #include "base/util.h"
 #include "keys.h"
 #include "service/signals.h"
-#include "text_table.h"
+#include "print.h"
 
 enum { FD_KEYS, FD_STDOUT, FD_OTHERS };
 
