@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/util.h"
 #include "cli/annotate/annotate.h"
 #include "cli/map/mapping_watch.h"
@@ -127,13 +128,12 @@ static bool check_stdin(const struct map_options *wanted, enum action action)
 static int look_up(struct map_options *wanted)
 {
 	const struct args_list *operands = &wanted->operands;
-	char tuple[TUPLE_MAX] = "";
-	size_t len = 0;
+	char tuple[TUPLE_MAX + 1] = "";
 
-	for (size_t i = 1; i < operands->n && len < sizeof(tuple); i++)
-		len += (size_t)snprintf(tuple + len, sizeof(tuple) - len, "%s%s",
-					len ? " " : "", operands->items[i]);
-	if (len >= sizeof(tuple)) {
+	for (size_t i = 1; i < operands->n; i++)
+		text_append(tuple, sizeof(tuple), "%s%s", *tuple ? " " : "",
+			    operands->items[i]);
+	if (strlen(tuple) == sizeof(tuple) - 1) {
 		args_complain(&command, "lookup: a tuple has less than %d bytes",
 			      TUPLE_MAX);
 		return EXIT_USAGE;

@@ -254,43 +254,37 @@ static int parse_view(struct flows_request *request)
 	return 0;
 }
 
+static void add_names(struct flows_request *request, const char *before,
+		      const struct args_list *names)
+{
+	for (size_t i = 0; i < names->n; i++)
+		text_append(request->subject, sizeof(request->subject), "%s%s",
+			    i ? ", " : before, names->items[i]);
+}
+
 static void describe_request(struct flows_request *request)
 {
+	const struct flows_config *config = &request->config;
 	const size_t size = sizeof(request->subject);
 	char *text = request->subject;
-	size_t used = 0;
 
 	/* First, so that few screens are too narrow for it. */
-	if (request->config.opts.sampling)
-		used = (size_t)snprintf(
-			text, size, "1 of %u %s of ",
-			request->config.opts.sampling,
-			human_sampled(request->config.opts.sampling_mode));
-	for (size_t i = 0; i < request->files.n && used < size; i++)
-		used += (size_t)snprintf(text + used, size - used, "%s%s",
-					 i ? ", " : "", request->files.items[i]);
-	if (!request->files.n && !request->config.interfaces.n)
-		used += (size_t)snprintf(text + used, size - used,
-					 "all interfaces");
-	for (size_t i = 0; i < request->config.interfaces.n && used < size; i++)
-		used += (size_t)snprintf(text + used, size - used, "%s%s",
-					 i ? ", " : "",
-					 request->config.interfaces.items[i]);
-	for (size_t i = 0; i < request->config.exclude.n && used < size; i++)
-		used += (size_t)snprintf(text + used, size - used, "%s%s",
-					 i ? ", " : " but not ",
-					 request->config.exclude.items[i]);
-	if (request->config.opts.direction > 0 && used < size)
-		used += (size_t)snprintf(
-			text + used, size - used, " (%s)",
-			ARGS_WORDS(CHOICES_directions(
-				OPTION_COMMA))[request->config.opts.direction]);
-	if (request->config.filter && used < size)
-		snprintf(text + used, size - used, ": %s",
-			 request->config.filter);
-	if (request->config.rules_path && used < size)
-		snprintf(text + used, size - used, ": rules of %s",
-			 request->config.rules_path);
+	if (config->opts.sampling)
+		snprintf(text, size, "1 of %u %s of ", config->opts.sampling,
+			 human_sampled(config->opts.sampling_mode));
+	add_names(request, "", &request->files);
+	if (!request->files.n && !config->interfaces.n)
+		text_append(text, size, "all interfaces");
+	add_names(request, "", &config->interfaces);
+	add_names(request, " but not ", &config->exclude);
+	if (config->opts.direction > 0)
+		text_append(text, size, " (%s)",
+			    ARGS_WORDS(CHOICES_directions(
+				    OPTION_COMMA))[config->opts.direction]);
+	if (config->filter)
+		text_append(text, size, ": %s", config->filter);
+	if (config->rules_path)
+		text_append(text, size, ": rules of %s", config->rules_path);
 	safe_cell(text);
 }
 

@@ -34,10 +34,9 @@ static void add_workload(char *buf, size_t size, const struct services_view *vie
 {
 	const char *name = conversations_name(view->reporters, &edge->sum, end,
 					      NAME_WORKLOAD);
-	const size_t len = strlen(buf);
 
 	if (name)
-		snprintf(buf + len, size - len, " (%s)", name);
+		text_append(buf, size, " (%s)", name);
 }
 
 void services_label(char *buf, size_t size, const struct services_view *view,
@@ -75,15 +74,15 @@ static void text_of_errors(char *buf, size_t size,
 		{ counts->timeouts, "timeout" },
 		{ counts->failed, "failed" },
 	};
-	size_t len = 0;
 
-	snprintf(buf, size, "0");
-	for (size_t i = 0; i < ARRAY_SIZE(kinds) && len < size; i++)
+	*buf = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		if (kinds[i].n)
-			len += (size_t)snprintf(buf + len, size - len,
-						"%s%llu %s", len ? ", " : "",
-						(unsigned long long)kinds[i].n,
-						kinds[i].name);
+			text_append(buf, size, "%s%llu %s", *buf ? ", " : "",
+				    (unsigned long long)kinds[i].n,
+				    kinds[i].name);
+	if (!*buf)
+		snprintf(buf, size, "0");
 }
 
 /* An edge, or with a label the sum of many. */

@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <netinet/in.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -12,28 +11,12 @@
 #include "base/util.h"
 #include "service/text/human.h"
 
-struct line {
-	char *text; /* a buffer of TRACE_LINE_MAX bytes */
-	size_t len;
-};
-
-__attribute__((format(printf, 2, 3))) static void put(struct line *line,
-						      const char *format, ...)
-{
-	const size_t room = TRACE_LINE_MAX - line->len;
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vsnprintf(line->text + line->len, room, format, args);
-	va_end(args);
-	if (n > 0)
-		line->len += min_u64((uint64_t)n, room - 1);
-}
+/* @line: a buffer of TRACE_LINE_MAX bytes */
+#define put(line, ...) text_append(line, TRACE_LINE_MAX, __VA_ARGS__)
 
 /* ---- Pieces -------------------------------------------------------------------------------- */
 
-static void put_time(struct line *line, int64_t ns)
+static void put_time(char *line, int64_t ns)
 {
 	const int64_t s = ns / NSEC_PER_SEC - (ns % NSEC_PER_SEC < 0);
 	const time_t seconds = (time_t)s;
@@ -45,7 +28,7 @@ static void put_time(struct line *line, int64_t ns)
 }
 
 /* TCP is not named. */
-static void put_protocol(struct line *line, uint8_t protocol)
+static void put_protocol(char *line, uint8_t protocol)
 {
 	if (protocol == IPPROTO_UDP)
 		put(line, " udp");
@@ -53,8 +36,8 @@ static void put_protocol(struct line *line, uint8_t protocol)
 		put(line, " icmp");
 }
 
-static void put_ends(struct line *line, const uint8_t src[16],
-		     uint16_t src_port, const uint8_t dst[16], uint16_t dst_port)
+static void put_ends(char *line, const uint8_t src[16], uint16_t src_port,
+		     const uint8_t dst[16], uint16_t dst_port)
 {
 	char text[2][NETOBS_ADDR_STR_MAX + 16];
 
@@ -63,7 +46,7 @@ static void put_ends(struct line *line, const uint8_t src[16],
 	put(line, " %s > %s", text[0], text[1]);
 }
 
-static void put_bytes(struct line *line, int64_t offset, uint32_t length)
+static void put_bytes(char *line, int64_t offset, uint32_t length)
 {
 	char text[32];
 
@@ -71,7 +54,7 @@ static void put_bytes(struct line *line, int64_t offset, uint32_t length)
 	put(line, " %+" PRId64 " %s", offset, text);
 }
 
-static void put_latency(struct line *line, uint64_t ns)
+static void put_latency(char *line, uint64_t ns)
 {
 	char text[32];
 
@@ -79,14 +62,14 @@ static void put_latency(struct line *line, uint64_t ns)
 	put(line, " %s", ns ? text : "0 us");
 }
 
-static void put_process(struct line *line, const char command[16], uint32_t pid)
+static void put_process(char *line, const char command[16], uint32_t pid)
 {
 	put(line, "%.16s[%" PRIu32 "]", *command ? command : "?", pid);
 }
 
 /* ---- A journey ----------------------------------------------------------------------------- */
 
-static void put_parts(struct line *line, const struct netobs_journey *journey)
+static void put_parts(char *line, const struct netobs_journey *journey)
 {
 	const char *before = ": ";
 
@@ -112,7 +95,7 @@ static void put_parts(struct line *line, const struct netobs_journey *journey)
 	put(line, "%s", journey->unknown_parts ? ")" : "");
 }
 
-static void put_processes(struct line *line, const struct netobs_journey *journey)
+static void put_processes(char *line, const struct netobs_journey *journey)
 {
 	const bool has_send = journey->record.has & NETOBS_JOURNEY_HAS_SEND;
 	const bool has_read = journey->record.has & NETOBS_JOURNEY_HAS_READ;
@@ -133,37 +116,37 @@ static void put_processes(struct line *line, const struct netobs_journey *journe
 void trace_line_journey(char buf[TRACE_LINE_MAX],
 			const struct netobs_journey *journey)
 {
-	struct line line = { .text = buf };
+	*buf = '\0';
 
-	put_time(&line, journey->record.time_ns);
-	put_protocol(&line, journey->protocol);
-	put_ends(&line, journey->src, journey->src_port, journey->dst,
+	put_time(buf, journey->record.time_ns);
+	put_protocol(buf, journey->protocol);
+	put_ends(buf, journey->src, journey->src_port, journey->dst,
 		 journey->dst_port);
-	put_bytes(&line, journey->offset, journey->length);
-	put(&line, " in");
-	put_latency(&line, (uint64_t)journey->end_ns -
-				   (uint64_t)journey->record.time_ns);
-	put_parts(&line, journey);
+	put_bytes(buf, journey->offset, journey->length);
+	put(buf, " in");
+	put_latency(buf, (uint64_t)journey->end_ns -
+				 (uint64_t)journey->record.time_ns);
+	put_parts(buf, journey);
 	if (journey->record.has & NETOBS_JOURNEY_HAS_NETFILTER) {
-		put(&line, "; netfilter");
-		put_latency(&line, journey->netfilter_ns);
+		put(buf, "; netfilter");
+		put_latency(buf, journey->netfilter_ns);
 	}
 	if (journey->n_attempts > 1)
-		put(&line, "; %" PRIu32 " attempts", journey->n_attempts);
+		put(buf, "; %" PRIu32 " attempts", journey->n_attempts);
 	if (journey->n_drops)
-		put(&line, "; %" PRIu32 " drop%s", journey->n_drops,
+		put(buf, "; %" PRIu32 " drop%s", journey->n_drops,
 		    journey->n_drops == 1 ? "" : "s");
 	if (*journey->drop_cause)
-		put(&line, " %.64s", journey->drop_cause);
-	put_processes(&line, journey);
+		put(buf, " %.64s", journey->drop_cause);
+	put_processes(buf, journey);
 	if (*journey->alert)
-		put(&line, "; alert %.64s", journey->alert);
+		put(buf, "; alert %.64s", journey->alert);
 	safe_cell(buf);
 }
 
 /* ---- An event ------------------------------------------------------------------------------ */
 
-static void put_flags(struct line *line, uint8_t flags)
+static void put_flags(char *line, uint8_t flags)
 {
 	static const char letters[] = "FSRPAUEC";
 
@@ -174,7 +157,7 @@ static void put_flags(struct line *line, uint8_t flags)
 			put(line, "%c", letters[i]);
 }
 
-static void put_header(struct line *line, const struct netobs_trace_event *event)
+static void put_header(char *line, const struct netobs_trace_event *event)
 {
 	if (event->protocol != IPPROTO_UDP)
 		put(line, " seq %" PRIu32, event->seq);
@@ -184,7 +167,7 @@ static void put_header(struct line *line, const struct netobs_trace_event *event
 	}
 }
 
-static void put_place(struct line *line, const struct netobs_trace_event *event)
+static void put_place(char *line, const struct netobs_trace_event *event)
 {
 	if (*event->interface)
 		put(line, " %.16s", event->interface);
@@ -202,37 +185,36 @@ static const char *or_unknown(const char *name)
 void trace_line_event(char buf[TRACE_LINE_MAX],
 		      const struct netobs_trace_event *event)
 {
-	struct line line = { .text = buf };
+	*buf = '\0';
 
-	put_time(&line, event->record.time_ns);
-	put(&line, " %-6s %-10s",
-	    or_unknown(netobs_trace_layer_name(event->layer)),
+	put_time(buf, event->record.time_ns);
+	put(buf, " %-6s %-10s", or_unknown(netobs_trace_layer_name(event->layer)),
 	    or_unknown(netobs_trace_point_name(event->point)));
-	put_protocol(&line, event->protocol);
-	put_ends(&line, event->src, event->src_port, event->dst, event->dst_port);
-	put_bytes(&line, event->offset, event->length);
-	put_header(&line, event);
-	put_place(&line, event);
-	put_process(&line, event->command, event->pid);
+	put_protocol(buf, event->protocol);
+	put_ends(buf, event->src, event->src_port, event->dst, event->dst_port);
+	put_bytes(buf, event->offset, event->length);
+	put_header(buf, event);
+	put_place(buf, event);
+	put_process(buf, event->command, event->pid);
 	if (event->record.has & NETOBS_TRACE_HAS_OWNER &&
 	    event->owner_pid != event->pid) {
-		put(&line, " for ");
-		put_process(&line, event->owner_command, event->owner_pid);
+		put(buf, " for ");
+		put_process(buf, event->owner_command, event->owner_pid);
 	}
 	if (event->record.has & NETOBS_TRACE_HAS_REASON)
-		put(&line, " %.64s", *event->cause ? event->cause : "no reason");
+		put(buf, " %.64s", *event->cause ? event->cause : "no reason");
 	safe_cell(buf);
 }
 
 void trace_line_alert(char buf[TRACE_LINE_MAX], const struct netobs_alert *alert)
 {
-	struct line line = { .text = buf };
+	*buf = '\0';
 
-	put_time(&line, alert->record.time_ns);
-	put_ends(&line, alert->client, alert->client_port, alert->server,
+	put_time(buf, alert->record.time_ns);
+	put_ends(buf, alert->client, alert->client_port, alert->server,
 		 alert->server_port);
-	put(&line, " alert %.64s%s%.512s", alert->name,
-	    *alert->name ? ": " : "", alert->rule);
+	put(buf, " alert %.64s%s%.512s", alert->name, *alert->name ? ": " : "",
+	    alert->rule);
 	safe_cell(buf);
 }
 

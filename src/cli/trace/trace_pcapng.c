@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -84,29 +83,12 @@ static int find_place(struct trace_pcapng *pcapng,
 
 /* ---- Comments ------------------------------------------------------------------------------ */
 
-struct comment {
-	char text[COMMENT_MAX];
-	size_t len;
-};
+#define say(text, ...) text_append(text, COMMENT_MAX, __VA_ARGS__)
 
-__attribute__((format(printf, 2, 3))) static void say(struct comment *comment,
-						      const char *format, ...)
-{
-	const size_t room = sizeof(comment->text) - comment->len;
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vsnprintf(comment->text + comment->len, room, format, args);
-	va_end(args);
-	if (n > 0)
-		comment->len += min_u64((uint64_t)n, room - 1);
-}
-
-static void make_comment(struct comment *comment,
+static void make_comment(char comment[COMMENT_MAX],
 			 const struct netobs_trace_event *event)
 {
-	*comment = (struct comment){ 0 };
+	*comment = '\0';
 	say(comment, "%s %s", netobs_trace_layer_name(event->layer) ?: "?",
 	    netobs_trace_point_name(event->point) ?: "?");
 	say(comment, ", process %.16s[%" PRIu32 "]", event->command, event->pid);
@@ -122,7 +104,7 @@ static void make_comment(struct comment *comment,
 	    event->cpu, event->connection, event->direction, event->offset,
 	    event->netns_inode);
 	say(comment, "; headers made from the event");
-	safe_cell(comment->text);
+	safe_cell(comment);
 }
 
 /* ---- Packets ------------------------------------------------------------------------------- */
@@ -150,7 +132,7 @@ bool trace_pcapng_add(struct trace_pcapng *pcapng,
 		      const struct netobs_trace_event *event)
 {
 	struct trace_packet made;
-	struct comment comment;
+	char comment[COMMENT_MAX];
 	int place;
 
 	if (!trace_packet_make(event, &made))
@@ -160,7 +142,7 @@ bool trace_pcapng_add(struct trace_pcapng *pcapng,
 		pcapng->out.error = pcapng->out.error ?: place;
 		return true;
 	}
-	make_comment(&comment, event);
+	make_comment(comment, event);
 	capture_out_add(&pcapng->out, &(struct netobs_packet){
 					      .sz = sizeof(struct netobs_packet),
 					      .time_ns = event->record.time_ns,
@@ -169,7 +151,7 @@ bool trace_pcapng_add(struct trace_pcapng *pcapng,
 					      .length = made.length,
 					      .interface = (uint32_t)place,
 					      .direction = direction_of(event),
-					      .comment = comment.text,
+					      .comment = comment,
 				      });
 	return true;
 }

@@ -39,12 +39,11 @@ static void put_amount(char *buf, size_t size, unsigned int metric, uint64_t val
 
 static void put_rule(char *buf, size_t size, const struct netobs_alert *alert)
 {
-	int len = snprintf(buf, size, "%s%s%s", alert->name,
-			   *alert->name ? ": " : "", alert->rule);
-
+	snprintf(buf, size, "%s%s%s", alert->name, *alert->name ? ": " : "",
+		 alert->rule);
 	if (alert->record.has & NETOBS_ALERT_HAS_PROCESS)
-		snprintf(buf + len, size - (size_t)len, "  [%.15s %u]",
-			 alert->process, alert->pid);
+		text_append(buf, size, "  [%.15s %u]", alert->process,
+			    alert->pid);
 	safe_cell(buf);
 }
 

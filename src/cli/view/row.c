@@ -77,19 +77,18 @@ static void add_sampling(const struct layout *layout,
 			 const struct netobs_group_sum *tally, char *buf,
 			 size_t size)
 {
-	const size_t len = strlen(buf);
-	const char *space = len ? " " : "";
+	const char *space = *buf ? " " : "";
 
 	if (tally->sampling == layout->sampling || !tally->sampling ||
 	    (tally->sampling == 1 && !layout->sampling))
 		return;
 	if (tally->sampling == 1)
-		snprintf(buf + len, size - len, "%s(all)", space);
+		text_append(buf, size, "%s(all)", space);
 	else
-		snprintf(buf + len, size - len, "%s(%s:%u)", space,
-			 tally->sampling_mode == NETOBS_SAMPLE_FLOWS ? "flow" :
-								       "1",
-			 tally->sampling);
+		text_append(buf, size, "%s(%s:%u)", space,
+			    tally->sampling_mode == NETOBS_SAMPLE_FLOWS ? "flow" :
+									  "1",
+			    tally->sampling);
 }
 
 static int64_t lasted_ns(const struct row *row)

@@ -46,28 +46,25 @@ static void explain_sort(const char *text, const struct by *by, bool is_lines,
 			 char *why, size_t size)
 {
 	struct suggestion suggestion = suggestion_for(text, strlen(text));
-	const char *best, *before = "";
-	size_t used;
+	const char *best, *before = "; there are ";
 
-	used = (size_t)snprintf(why, size, "this table has no such column");
+	snprintf(why, size, "this table has no such column");
 	for (size_t i = 0; i < ARRAY_SIZE(view_sorts); i++)
 		if (has_column(i, by, is_lines))
 			suggestion_offer(&suggestion, view_sorts[i].name);
 	best = suggestion_best(&suggestion);
 	if (best) {
-		snprintf(why + used, size - used, "; did you mean '%s'?", best);
+		text_append(why, size, "; did you mean '%s'?", best);
 		return;
 	}
-	used += (size_t)snprintf(why + used, size - used, "; there are ");
 	for (size_t i = 0; i < ARRAY_SIZE(view_sorts); i++) {
 		if (!has_column(i, by, is_lines))
 			continue;
-		used += (size_t)snprintf(why + used, size - used, "%s%s",
-					 before, view_sorts[i].name);
+		text_append(why, size, "%s%s", before, view_sorts[i].name);
 		before = ", ";
 	}
 	if (by->keys.n)
-		snprintf(why + used, size - used, " and the keys of --by");
+		text_append(why, size, " and the keys of --by");
 }
 
 int view_parse_sort(const char *text, const struct by *by, bool is_lines,

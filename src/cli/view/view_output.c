@@ -100,16 +100,15 @@ bool output_losses(const struct output *output, char *ret_text, size_t size)
 {
 	struct netobs_stats stats = { .sz = sizeof(stats) };
 	char lost[16], unparsed[16];
-	size_t used;
 
 	*ret_text = '\0';
 	if (netobs_stats_get(output->context, &stats) < 0)
 		return false;
 	human_count(lost, sizeof(lost), human_lost_packets(&stats));
 	human_count(unparsed, sizeof(unparsed), human_unparsed_packets(&stats));
-	used = (size_t)snprintf(ret_text, size, "%s lost", lost);
+	snprintf(ret_text, size, "%s lost", lost);
 	if (human_unparsed_packets(&stats))
-		snprintf(ret_text + used, size - used, ", %s unparsed", unparsed);
+		text_append(ret_text, size, ", %s unparsed", unparsed);
 	return human_lost_packets(&stats);
 }
 

@@ -4,7 +4,9 @@
 #include <endian.h>
 #include <errno.h>
 #include <netobs/flow.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #define HEX_ROW(digit)                                                    \
@@ -231,4 +233,14 @@ int netobs_addr_str(const uint8_t addr[16], char *buf, size_t size)
 	memcpy(buf, text, len);
 	buf[len] = '\0';
 	return (int)len;
+}
+
+void text_append(char *buf, size_t size, const char *format, ...)
+{
+	const size_t used = strlen(buf);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(buf + used, size - used, format, args);
+	va_end(args);
 }

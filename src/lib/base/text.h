@@ -40,6 +40,10 @@ char *text_mac(char *to, const uint8_t mac[6]);
 /* @ip, in which IPv4 is ::ffff:a.b.c.d; less than NETOBS_ADDR_STR_MAX bytes. */
 char *text_ip(char *to, const uint8_t ip[16]);
 
+/* Add to the text in @buf what fits. */
+void text_append(char *buf, size_t size, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
 /* Text that readers want as UTF-8: names of interfaces are any bytes. */
 
 #define UTF8_REPLACEMENT \
