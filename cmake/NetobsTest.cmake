@@ -155,7 +155,7 @@ endfunction()
 # NETOBS_FUZZ_SOURCES_X, NETOBS_FUZZ_FLAGS_X and NETOBS_FUZZ_LIBRARIES_X.
 file(GLOB spool_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} src/lib/sink/spool/*.c)
 set(NETOBS_FUZZ_SOURCES_alert_rule src/lib/alerts/rule.c src/lib/base/suggest.c)
-set(NETOBS_FUZZ_SOURCES_annotate src/cli/annotate/face_facts.c src/cli/annotate/flow_face.c
+set(NETOBS_FUZZ_SOURCES_annotate src/cli/annotate/flow_face.c
 	src/cli/annotate/flow_time.c src/cli/annotate/layouts.c src/cli/annotate/record_find.c
 	src/cli/annotate/record_index.c src/cli/annotate/record_input.c src/cli/annotate/record_news.c
 	src/lib/base/hash.c src/lib/base/json_reader.c src/lib/base/slots.c)

@@ -4,12 +4,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "base/util.h"
 
-enum { CHUNK = 64 << 10 };
+enum {
+	CHUNK = 64 << 10,
+	PLACE_MAX = 512,
+	REPORTS_MAX = 10, /* lines that are reported; the others are counted */
+};
 
 int record_input_open(struct record_input *ret_input, const char *path)
 {
@@ -246,12 +252,68 @@ int record_input_next(struct record_input *input, struct record_piece *ret_piece
 	return 1;
 }
 
-const char *record_input_place(const struct record_input *input, char *buf,
-			       size_t size)
+/* Format the position of the last piece, such as "flows.json:12". @return @buf */
+static const char *record_input_place(const struct record_input *input,
+				      char *buf, size_t size)
 {
 	if (!strcmp(input->path, "-"))
 		snprintf(buf, size, "standard input:%" PRIu64, input->number);
 	else
 		snprintf(buf, size, "%s:%" PRIu64, input->path, input->number);
 	return buf;
+}
+
+/* ---- All records of a file ---------------------------------------------------------- */
+
+void record_reader_complain(const char *format, ...)
+{
+	char text[1200];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	safe_cell(text);
+	fprintf(stderr, "netobsctl map: %s\n", text);
+}
+
+void record_reader_refuse(struct record_reader *reader,
+			  const struct record_input *input, const char *why)
+{
+	char place[PLACE_MAX];
+
+	reader->is_failed = true;
+	if (++reader->unreadable <= REPORTS_MAX)
+		record_reader_complain(
+			"%s: %s",
+			record_input_place(input, place, sizeof(place)), why);
+}
+
+void record_reader_fail(struct record_reader *reader, const char *path, int err)
+{
+	reader->is_failed = true;
+	record_reader_complain("%s: %s", path, strerror(-err));
+}
+
+int record_reader_read(struct record_reader *reader, const char *path,
+		       int (*take)(const struct record_input *input,
+				   const char *text, struct json_value record,
+				   void *user),
+		       void *user)
+{
+	struct record_input input;
+	struct record_piece piece;
+	int r = record_input_open(&input, path), taken = 0;
+
+	while (!r && !taken && (r = record_input_next(&input, &piece)) > 0) {
+		r = 0;
+		if (piece.kind == PIECE_DAMAGED)
+			record_reader_refuse(reader, &input, piece.why);
+		else if (piece.kind == PIECE_RECORD)
+			taken = take(&input, piece.text, piece.record, user);
+	}
+	if (r < 0)
+		record_reader_fail(reader, path, r);
+	record_input_close(&input);
+	return r ?: taken;
 }

@@ -59,10 +59,6 @@ int record_input_open(struct record_input *ret_input, const char *path);
 /** @return 1; 0: there are no more; or -errno */
 int record_input_next(struct record_input *input, struct record_piece *ret_piece);
 
-/** Format the position of the last piece, such as "flows.json:12". @return @buf */
-const char *record_input_place(const struct record_input *input, char *buf,
-			       size_t size);
-
 void record_input_close(struct record_input *input);
 
 /* ---- Record reader --------------------------------------------------------------------- */

@@ -44,7 +44,7 @@ void conns_begin(struct conns *conns)
 		qsort(conns->before, conns->n, sizeof(*conns->before),
 		      compare_keys);
 	conns->list = NULL;
-	conns->n = conns->size = conns->n_shown = 0;
+	conns->n = conns->capacity = conns->n_shown = 0;
 	conns->took_ns = now - conns->at_ns;
 	conns->at_ns = now;
 	conns->error = 0;
@@ -68,29 +68,17 @@ static struct conn_way way_of(const struct netobs_connection_way *from)
 	};
 }
 
-static struct conn *conns_room(struct conns *conns)
-{
-	const size_t size = conns->size ? 2 * conns->size : FIRST_CONNS;
-	struct conn *list;
-
-	if (conns->n < conns->size)
-		return &conns->list[conns->n++];
-	list = reallocarray(conns->list, size, sizeof(*list));
-	if (!list) {
-		conns->error = -ENOMEM;
-		return NULL;
-	}
-	conns->list = list;
-	conns->size = size;
-	return &conns->list[conns->n++];
-}
-
 void conns_take(const struct netobs_connection *from, void *arg)
 {
-	struct conn *conn = conns_room(arg);
+	struct conns *conns = arg;
+	struct conn *conn;
 
-	if (!conn)
+	if (!array_reserve(&conns->list, conns->n, &conns->capacity,
+			   sizeof(*conn), FIRST_CONNS)) {
+		conns->error = -ENOMEM;
 		return;
+	}
+	conn = &conns->list[conns->n++];
 	*conn = (struct conn){
 		.key = { .client_port = from->client_port,
 			 .server_port = from->server_port,
@@ -144,11 +132,6 @@ void conns_free(struct conns *conns)
 
 /* ---- Order --------------------------------------------------------------------------- */
 
-static uint64_t find_larger(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* Connections with the largest weight come first. */
 static uint64_t find_weight(const struct conn *conn, enum conns_sort sort)
 {
@@ -157,7 +140,7 @@ static uint64_t find_weight(const struct conn *conn, enum conns_sort sort)
 
 	switch (sort) {
 	case CONNS_BY_RTT:
-		return find_larger(out->rtt.smoothed, in->rtt.smoothed);
+		return max_u64(out->rtt.smoothed, in->rtt.smoothed);
 	case CONNS_BY_RETRANSMITS:
 		return out->retransmits + in->retransmits;
 	case CONNS_BY_APP:

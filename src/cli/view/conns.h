@@ -60,8 +60,8 @@ extern const char *const conns_sort_names[]; /* NULL-terminated */
 struct conns {
 	struct conn *list,
 		*before; /* in the order of @sort; in that of their keys */
-	size_t n, size, n_before;
-	size_t n_shown;		/* the first so many */
+	uint32_t n, capacity, n_before;
+	uint32_t n_shown;	/* the first so many */
 	bool per_interface;	/* all are shown */
 	int64_t at_ns, took_ns; /* CLOCK_MONOTONIC; since the last time */
 	int error;		/* -ENOMEM: some are missing */

@@ -220,7 +220,7 @@ static void tcp_draw_title(const struct output *output)
 	char left[256], right[96];
 
 	screen_subject(output, tcp->common.drawn_at_s, left, sizeof(left));
-	snprintf(right, sizeof(right), "%s%zu connections by %s",
+	snprintf(right, sizeof(right), "%s%u connections by %s",
 		 tcp->common.is_paused ? "PAUSED  " : "", tcp->conns.n_shown,
 		 conns_sort_names[tcp->sort]);
 	screen_put_title(left, right);

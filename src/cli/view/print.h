@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Prints to stdout: JSON, XML, and what runs before netobs. */
+/* Prints JSON and XML. */
 #ifndef NETOBS_CLI_VIEW_PRINT_H
 #define NETOBS_CLI_VIEW_PRINT_H
 
-#include <stdint.h>
 #include <stdio.h>
 
 /** Write the printed text; an error is reported, unless the reader has gone. @return 0; < 0: failure */
@@ -14,10 +13,6 @@ void print_json_string(const char *text);
 
 /* Print "key":"value" of an object of JSON. */
 void print_json_member(const char *key, const char *value);
-
-/* Print programs that run before netobs on the interfaces of this host: netobs_shadows(). */
-void shadows_print_table(uint64_t disable);
-void shadows_print_json(uint64_t disable); /* an array */
 
 /* Print text in XML, such as SVG; @text has no control characters: safe_line(). */
 void xml_print(FILE *file, const char *text);
