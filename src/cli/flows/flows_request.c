@@ -130,11 +130,11 @@ static int parse_outputs(struct flows_request *request)
 		struct output *output = &outputs->list[i];
 
 		if (request->is_tcp)
-			output->kind = output_screen(output) ?
-					       &output_tcp.output :
+			output->kind = output_is_screen(output) ?
+					       &output_tcp :
 					       &output_tcp_lines;
-		else if (output_screen(output) && request->is_top)
-			output->kind = &output_top.output;
+		else if (output_is_screen(output) && request->is_top)
+			output->kind = &output_top;
 	}
 	if (request->is_alerts)
 		output_list_take(outputs, "alert", &output_alerts);
@@ -201,7 +201,7 @@ static int parse_by(struct flows_request *request)
 				   !request->live;
 	if (request->view.by.keys.n)
 		return group_outputs(request);
-	if (!request->by && viewer && output_screen(viewer))
+	if (!request->by && viewer && output_is_screen(viewer))
 		by_parse(flows_default_by(request), &request->view.by, why,
 			 sizeof(why));
 	return 0;
@@ -245,7 +245,7 @@ static int parse_view(struct flows_request *request)
 	view->by.shows_nat = request->config.nat;
 	view->by.shows_rtt = request->config.rtt;
 	view->by.shows_drops = request->config.drops;
-	is_lines = !output_screen(viewer);
+	is_lines = !output_is_screen(viewer);
 	view->order.sort = view->by.keys.n || !is_lines ? NETOBS_GROUP_BY_BYTES :
 							  NETOBS_GROUP_BY_TIME;
 	if (request->sort && view_parse_sort(request->sort, &view->by, is_lines,

@@ -65,14 +65,6 @@ static void repeat_notes(struct session *session)
 	session->n_notes = 0;
 }
 
-/* Whether it has the whole terminal. */
-static bool takes_keys(const struct output *output)
-{
-	const struct screen_kind *screen = output_screen(output);
-
-	return screen && screen->keys;
-}
-
 static void print_flow_log(int level, const char *message, void *user)
 {
 	struct session *session = user;
@@ -95,7 +87,7 @@ static void print_flow_log(int level, const char *message, void *user)
 	for (size_t i = 0; i < session->request->outputs.n; i++) {
 		struct output *output = &session->request->outputs.list[i];
 
-		if ((level > NETOBS_LOG_ERROR || takes_keys(output)) &&
+		if ((level > NETOBS_LOG_ERROR || output_takes_keys(output)) &&
 		    isatty(STDERR_FILENO) && output_note(output, text)) {
 			keep_note(session, text);
 			return;
@@ -405,7 +397,7 @@ static int replay_files(void *object)
 	if (err || (r < 0 && r != -ECANCELED))
 		return err ?: r;
 	for (size_t i = 0; i < session->request->outputs.n; i++)
-		if (takes_keys(&session->request->outputs.list[i]) &&
+		if (output_takes_keys(&session->request->outputs.list[i]) &&
 		    !session->verb.is_stopping) {
 			output_list_resize(&session->request->outputs);
 			return 0;

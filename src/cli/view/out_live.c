@@ -224,15 +224,6 @@ static void live_end_interval(struct output *output)
 		live_turn_over(output);
 }
 
-/* Flows that arrive during a pause are on the first screen after it. */
-static void live_toggle_pause(struct output *output)
-{
-	struct live_screen *live = output->state;
-
-	live->common.is_paused = !live->common.is_paused;
-	live_draw(output);
-}
-
 /* The last screen stays, unless most of another interval has come since. */
 static bool live_close(struct output *output)
 {
@@ -252,16 +243,12 @@ static bool live_close(struct output *output)
 	return true;
 }
 
-const struct screen_kind output_live = {
-	.output = { .has_stream = true,
-		    .open = live_open,
-		    .flow = live_add_flow,
-		    .interval = live_end_interval,
-		    .fd = screen_names_fd,
-		    .ready = screen_take_names,
-		    .close = live_close },
-	.resize = live_draw,
-	.pause = live_toggle_pause,
-	.note = screen_note,
-	.stand = screen_stand,
+const struct output_kind output_live = {
+	.has_stream = true,
+	.open = live_open,
+	.flow = live_add_flow,
+	.interval = live_end_interval,
+	.fd = screen_names_fd,
+	.ready = screen_take_names,
+	.close = live_close,
 };

@@ -330,15 +330,11 @@ static bool tcp_end_screen(struct output *output)
 	return true;
 }
 
-const struct screen_kind output_tcp = {
-	.output = { .open = tcp_open_screen,
-		    .flow = tcp_ignore_flow,
-		    .interval = tcp_show_interval,
-		    .fd = screen_names_fd,
-		    .ready = screen_take_names,
-		    .close = tcp_end_screen },
-	.resize = screen_resize,
-	.keys = screen_follow_keys,
-	.note = screen_note,
-	.stand = screen_stand,
+const struct output_kind output_tcp = {
+	.open = tcp_open_screen,
+	.flow = tcp_ignore_flow,
+	.interval = tcp_show_interval,
+	.fd = screen_names_fd,
+	.ready = screen_take_names,
+	.close = tcp_end_screen,
 };

@@ -436,15 +436,11 @@ static bool top_close(struct output *output)
 	return true;
 }
 
-const struct screen_kind output_top = {
-	.output = { .open = top_open,
-		    .flow = top_add_flow,
-		    .interval = top_end_interval,
-		    .fd = screen_names_fd,
-		    .ready = screen_take_names,
-		    .close = top_close },
-	.resize = screen_resize,
-	.keys = screen_follow_keys,
-	.note = screen_note,
-	.stand = screen_stand,
+const struct output_kind output_top = {
+	.open = top_open,
+	.flow = top_add_flow,
+	.interval = top_end_interval,
+	.fd = screen_names_fd,
+	.ready = screen_take_names,
+	.close = top_close,
 };

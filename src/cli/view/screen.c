@@ -289,14 +289,29 @@ void screen_take_names(struct output *output)
 	state->draw(output);
 }
 
-void screen_resize(struct output *output)
+static void fit_terminal(void)
 {
-	const struct screen_state *state = output->state;
 	struct winsize size;
 
 	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row && size.ws_col)
 		resizeterm(size.ws_row, size.ws_col);
 	clearok(curscr, TRUE); /* terminals differ in the content that they keep */
+}
+
+void screen_resize(struct output *output)
+{
+	const struct screen_state *state = output->state;
+
+	if (state->screen)
+		fit_terminal();
+	state->draw(output);
+}
+
+void screen_pause(struct output *output)
+{
+	struct screen_state *state = output->state;
+
+	state->is_paused = !state->is_paused;
 	state->draw(output);
 }
 

@@ -39,15 +39,27 @@ int screen_start(const struct output *output, struct screen **ret_screen);
 /** Put the terminal back. */
 void screen_end(struct screen *screen);
 
-/* Functions of screen_kind, for outputs whose state begins with a struct screen_state. */
+/* ---- Of outputs whose state begins with a struct screen_state, if they are open --------- */
+
 int screen_names_fd(const struct output *output);
 void screen_take_names(struct output *output);
+
+/* The terminal has another size. */
 void screen_resize(struct output *output);
+
+/* Freeze it, or resume: flows that arrive during a pause are on the first screen after it. */
+void screen_pause(struct output *output);
+
+/* Read and follow the keys that were pressed. @return false: the user has seen enough */
 bool screen_follow_keys(struct output *output);
+
+/* Show a log line. */
 void screen_note(struct output *output, const char *message);
 
 /* Show it in the place of a note from the next refresh on; "": no more. */
 void screen_stand(struct output *output, const char *text);
+
+/* ---- Parts ------------------------------------------------------------------------------ */
 
 /* @return the note, or else what lasts; "": there is neither */
 static inline const char *screen_words(const struct screen_state *state)

@@ -10,6 +10,7 @@
 #include "keys.h"
 #include "service/signals.h"
 #include "print.h"
+#include "screen.h"
 
 enum { FD_KEYS, FD_STDOUT, FD_OTHERS };
 
@@ -85,10 +86,9 @@ static bool take_keys(struct verb *verb)
 
 	for (size_t i = 0; i < count_outputs(verb); i++) {
 		struct output *output = &verb->outputs->list[i];
-		const struct screen_kind *screen = output_screen(output);
 
-		if (screen && screen->keys)
-			return screen->keys(output);
+		if (output_takes_keys(output))
+			return screen_follow_keys(output);
 	}
 	keys = keys_read();
 	if (keys & KEY_QUIT)

@@ -11,6 +11,7 @@
 #include <netobs/stats.h>
 
 #include "base/util.h"
+#include "screen.h"
 #include "service/text/human.h"
 
 /* @return whether @spec can be no output at all, and why */
@@ -38,7 +39,7 @@ struct output view_output_of(const char *spec, bool refresh)
 		spec = isatty(STDOUT_FILENO) ? "table" : "json";
 	output = output_of(spec);
 	if (output_is_for_people(&output)) {
-		output.kind = refresh && can_refresh() ? &output_live.output :
+		output.kind = refresh && can_refresh() ? &output_live :
 							 &output_table;
 		output.is_stdout = true;
 	}
@@ -62,31 +63,29 @@ bool output_take_groups(struct output *output)
 
 /* ---- Screens ----------------------------------------------------------------------- */
 
-const struct screen_kind *output_screen(const struct output *output)
+bool output_takes_keys(const struct output *output)
 {
-	static const struct screen_kind *const screens[] = { &output_live,
-							     &output_top,
-							     &output_tcp };
-
-	for (size_t i = 0; i < ARRAY_SIZE(screens); i++)
-		if (output->kind == &screens[i]->output)
-			return screens[i];
-	return NULL;
+	return output->kind == &output_top || output->kind == &output_tcp;
 }
 
-/* @return NULL: it is none, or it is not open, or it has failed */
-static const struct screen_kind *usable_screen(const struct output *output)
+bool output_is_screen(const struct output *output)
 {
-	return output->is_open && !output->error ? output_screen(output) : NULL;
+	return output->kind == &output_live || output_takes_keys(output);
+}
+
+/* @return false: it is none, or it is not open, or it has failed */
+static bool is_usable_screen(const struct output *output)
+{
+	return output->is_open && !output->error && output_is_screen(output);
 }
 
 bool output_note(struct output *output, const char *message)
 {
-	const struct screen_kind *screen = usable_screen(output);
+	const bool is_usable = is_usable_screen(output);
 
-	if (screen)
-		screen->note(output, message);
-	return screen;
+	if (is_usable)
+		screen_note(output, message);
+	return is_usable;
 }
 
 bool output_want_colour(void)
@@ -214,13 +213,9 @@ static void show_outages(struct output_list *outputs)
 	for (size_t i = 0; i < outputs->n; i++)
 		if (output_describe_outage(&outputs->list[i], text, sizeof(text)))
 			break;
-	for (size_t i = 0; i < outputs->n; i++) {
-		const struct screen_kind *screen =
-			usable_screen(&outputs->list[i]);
-
-		if (screen)
-			screen->stand(&outputs->list[i], text);
-	}
+	for (size_t i = 0; i < outputs->n; i++)
+		if (is_usable_screen(&outputs->list[i]))
+			screen_stand(&outputs->list[i], text);
 }
 
 void output_list_interval(struct output_list *outputs)
@@ -232,24 +227,16 @@ void output_list_interval(struct output_list *outputs)
 
 void output_list_resize(struct output_list *outputs)
 {
-	for (size_t i = 0; i < outputs->n; i++) {
-		const struct screen_kind *screen =
-			usable_screen(&outputs->list[i]);
-
-		if (screen)
-			screen->resize(&outputs->list[i]);
-	}
+	for (size_t i = 0; i < outputs->n; i++)
+		if (is_usable_screen(&outputs->list[i]))
+			screen_resize(&outputs->list[i]);
 }
 
 void output_list_pause(struct output_list *outputs)
 {
-	for (size_t i = 0; i < outputs->n; i++) {
-		const struct screen_kind *screen =
-			usable_screen(&outputs->list[i]);
-
-		if (screen && screen->pause)
-			screen->pause(&outputs->list[i]);
-	}
+	for (size_t i = 0; i < outputs->n; i++)
+		if (is_usable_screen(&outputs->list[i]))
+			screen_pause(&outputs->list[i]);
 }
 
 bool output_list_has_failed(const struct output_list *outputs)
@@ -263,7 +250,7 @@ bool output_list_has_failed(const struct output_list *outputs)
 bool output_list_has_screen(const struct output_list *outputs)
 {
 	for (size_t i = 0; i < outputs->n; i++)
-		if (output_screen(&outputs->list[i]))
+		if (output_is_screen(&outputs->list[i]))
 			return true;
 	return false;
 }
@@ -272,10 +259,10 @@ bool output_list_needs_keys(const struct output_list *outputs)
 {
 	for (size_t i = 0; i < outputs->n; i++) {
 		const struct output *output = &outputs->list[i];
-		const struct screen_kind *screen = output_screen(output);
 
 		if (output->is_stdout && output->is_open)
-			return isatty(STDOUT_FILENO) && !(screen && screen->keys);
+			return isatty(STDOUT_FILENO) &&
+			       !output_takes_keys(output);
 	}
 	return false;
 }

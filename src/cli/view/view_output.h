@@ -6,29 +6,15 @@
 #include "service/options/args.h"
 #include "service/outputs/output.h"
 
-/* An output that is refreshed in place, on a terminal. */
-struct screen_kind {
-	struct output_kind output;
-	/* The terminal has another size. */
-	void (*resize)(struct output *output);
-	/* Freeze the screen, or resume. NULL: the screen has a key for it. */
-	void (*pause)(struct output *output);
-	/* Read and follow the keys that were pressed; false: the user has seen enough. */
-	bool (*keys)(struct output *output);
-	/* Show a log line. */
-	void (*note)(struct output *output, const char *message);
-	/* Show what lasts, from the next refresh on; "": no more. */
-	void (*stand)(struct output *output, const char *text);
-};
-
 extern const struct output_kind output_table;	 /* lines */
 extern const struct output_kind output_groups;	 /* lines of JSON */
 extern const struct output_kind output_sessions; /* lines of sessions */
 extern const struct output_kind output_alerts;	 /* lines of alerts */
 extern const struct output_kind output_tcp_lines; /* connections: a table, or JSON */
-extern const struct screen_kind output_live;
-extern const struct screen_kind output_top; /* takes the whole terminal */
-extern const struct screen_kind output_tcp; /* the same, with connections */
+/* Screens, which are refreshed in place, on a terminal: their states begin with a struct screen_state. */
+extern const struct output_kind output_live;
+extern const struct output_kind output_top; /* takes the whole terminal, and its keys */
+extern const struct output_kind output_tcp; /* the same, with connections */
 
 /*
  * For @spec, a value of -o, or NULL for the default, without opening anything.
@@ -42,11 +28,12 @@ bool output_take_groups(struct output *output);
 /* @return whether it is a table */
 bool output_is_for_people(const struct output *output);
 
-/* @return its operations as a screen; NULL: it is no screen */
-const struct screen_kind *output_screen(const struct output *output);
+bool output_is_screen(const struct output *output);
 
-/* These do nothing unless the output is an open screen. */
-/* @return whether the line is shown */
+/* @return whether it has the whole terminal, and reads its keys */
+bool output_takes_keys(const struct output *output);
+
+/* Show a log line, if it is an open screen. @return whether that is so */
 bool output_note(struct output *output, const char *message);
 
 /* https://no-color.org: any value but an empty one. */

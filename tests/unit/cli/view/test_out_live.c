@@ -13,6 +13,7 @@
 #include <netobs/flow.h>
 
 #include "cli/view/view.h"
+#include "cli/view/screen.h"
 #include "cli/view/view_output.h"
 
 #define SHOW_CURSOR "\033[?25h"
@@ -75,7 +76,7 @@ TEST_WITH(outputs_are_tables_or_sinks, stdout_make_pipe, stdout_restore)
 CASE(a_terminal_gets_a_screen_unless_it_is_dumb_or_all_is_wanted)
 {
 	setenv("TERM", "xterm", 1);
-	assert_ptr_equal(view_output_of(NULL, true).kind, &output_live.output);
+	assert_ptr_equal(view_output_of(NULL, true).kind, &output_live);
 	assert_ptr_equal(view_output_of(NULL, false).kind, &output_table);
 	setenv("TERM", "dumb", 1);
 	assert_ptr_equal(view_output_of(NULL, true).kind, &output_table);
@@ -112,7 +113,7 @@ static const char *last_screen(const struct stdout_fixture *fixture)
 CASE(the_screen_says_what_is_observed_until_flows_come)
 {
 	const struct view_options view = { .subject = "eth0", .interval_ms = 500 };
-	struct output output = { .kind = &output_live.output, .view = &view };
+	struct output output = { .kind = &output_live, .view = &view };
 	const char *text;
 
 	assert_int_equal(output_open(&output), 0);
@@ -129,7 +130,7 @@ CASE(a_screen_has_the_busiest_flows_and_never_scrolls)
 {
 	struct netobs_flow flow = some_flow();
 	const struct view_options view = { .subject = "eth0", .interval_ms = 1 };
-	struct output output = { .kind = &output_live.output, .view = &view };
+	struct output output = { .kind = &output_live, .view = &view };
 	const char *screen;
 
 	assert_int_equal(output_open(&output), 0);
@@ -155,7 +156,7 @@ CASE(a_note_and_another_size_redraw_at_once)
 	const struct winsize size = { .ws_row = 6, .ws_col = 12 };
 	const struct view_options view = { .subject = "eth0",
 					   .interval_ms = 1000 };
-	struct output output = { .kind = &output_live.output, .view = &view };
+	struct output output = { .kind = &output_live, .view = &view };
 	const char *screen;
 
 	assert_int_equal(output_open(&output), 0);
@@ -165,7 +166,7 @@ CASE(a_note_and_another_size_redraw_at_once)
 	assert_non_null(strstr(screen, "table is full"));
 
 	assert_int_equal(ioctl(STDOUT_FILENO, TIOCSWINSZ, &size), 0);
-	output_screen(&output)->resize(&output);
+	screen_resize(&output);
 	screen = last_screen(fixture);
 	assert_null(strstr(screen, "table is full"));
 	assert_non_null(strstr(screen, "table is ful"));
@@ -178,18 +179,18 @@ CASE(a_pause_keeps_the_screen_and_loses_nothing)
 {
 	struct netobs_flow flow = some_flow();
 	const struct view_options view = { .subject = "eth0", .interval_ms = 1 };
-	struct output output = { .kind = &output_live.output, .view = &view };
+	struct output output = { .kind = &output_live, .view = &view };
 	const char *screen;
 
 	assert_int_equal(output_open(&output), 0);
-	output_screen(&output)->pause(&output);
+	screen_pause(&output);
 	screen = last_screen(fixture);
 	assert_non_null(strstr(screen, "PAUSED"));
 	output_flow(&output, &flow);
 	usleep(1000 * MIN_REFRESH_MS);
 	output_interval(&output);
 	assert_string_equal(stdout_written(fixture), "");
-	output_screen(&output)->pause(&output);
+	screen_pause(&output);
 	output_flow(&output, &flow);
 	output_interval(&output);
 	screen = last_screen(fixture);
