@@ -7,7 +7,6 @@
 
 #include "base/text.h"
 #include "base/util.h"
-#include "cli/annotate/annotate.h"
 #include "cli/map/mapping_watch.h"
 #include "cli/services/services_view.h"
 #include "service/options/args.h"
@@ -143,35 +142,6 @@ static int look_up(struct map_options *wanted)
 	return mapping_watch(wanted);
 }
 
-static int annotate(const struct map_options *wanted)
-{
-	return annotate_files(&(struct annotate_request){
-		.files = wanted->operands.items + 1,
-		.n_files = wanted->operands.n - 1,
-		.sources = wanted->records.items,
-		.n_sources = wanted->records.n,
-		.socket = wanted->socket,
-		.netns = wanted->netns,
-	});
-}
-
-static int show_services(const struct map_options *wanted)
-{
-	return services_map(&(struct services_request){
-		.files = wanted->operands.items,
-		.n_files = wanted->operands.n,
-		.format = (enum services_format)wanted->output,
-		.svg = wanted->svg,
-		.container_names = wanted->container_names,
-		.container_root = wanted->container_root,
-		.rows = wanted->rows,
-		.once = wanted->once,
-		.interval_ms = wanted->interval_ms,
-		.duration_ms = wanted->duration_ms,
-		.verbose = wanted->verbose,
-	});
-}
-
 /* @return false: the words are wrong, which was printed */
 static bool find_action(const struct map_options *wanted, enum action *ret_action)
 {
@@ -207,12 +177,12 @@ static int run_map(struct map_options *wanted)
 		return EXIT_USAGE;
 	switch (action) {
 	case ANNOTATE:
-		return annotate(wanted);
+		return annotate_files(wanted);
 	case LOOKUP:
 		return look_up(wanted);
 	case SERVICES:
 	case SERVICES_OF_FILES:
-		return show_services(wanted);
+		return services_map(wanted);
 	default:
 		return mapping_watch(wanted);
 	}

@@ -15,10 +15,9 @@
 #include "record_input.h"
 #include "cli/client/control_request.h"
 #include "cli/client/mapping_list.h"
-#include "service/options/args.h"
 
 struct annotation {
-	const struct annotate_request *request;
+	const struct map_options *options;
 	struct record_index *index;
 	struct record_reader reader;
 	uint64_t records, annotated, ambiguous, unknown;
@@ -46,12 +45,12 @@ static int index_record(const struct record_input *input, const char *text,
 
 static int load_mappings(struct annotation *all)
 {
-	const struct annotate_request *request = all->request;
+	const struct map_options *options = all->options;
 	struct mapping_list list = { 0 };
-	bool has_service = request->socket || control_is_there(NULL);
-	int r = request->netns ?
-			mapping_list_kernel(&list, request->netns, NULL) :
-			mapping_list_ask(&list, request->socket, NULL, NULL,
+	bool has_service = options->socket || control_is_there(NULL);
+	int r = options->netns ?
+			mapping_list_kernel(&list, options->netns, NULL) :
+			mapping_list_ask(&list, options->socket, NULL, NULL,
 					 &has_service);
 
 	if (!r && list.is_out_of_memory)
@@ -65,13 +64,13 @@ static int load_mappings(struct annotation *all)
 
 static int load_sources(struct annotation *all)
 {
-	const struct annotate_request *request = all->request;
+	const struct map_options *options = all->options;
 	int r = 0;
 
-	for (size_t i = 0; !r && i < request->n_sources; i++)
-		r = record_reader_read(&all->reader, request->sources[i],
+	for (size_t i = 0; !r && i < options->records.n; i++)
+		r = record_reader_read(&all->reader, options->records.items[i],
 				       index_record, all);
-	if (!r && (!request->n_sources || request->socket || request->netns))
+	if (!r && (!options->records.n || options->socket || options->netns))
 		r = load_mappings(all);
 	return r;
 }
@@ -216,16 +215,16 @@ static void print_summary(const struct annotation *all)
 			all->unknown, all->records);
 }
 
-int annotate_files(const struct annotate_request *request)
+int annotate_files(const struct map_options *options)
 {
-	struct annotation all = { .request = request,
+	struct annotation all = { .options = options,
 				  .index = record_index_new() };
 	int r = all.index ? load_sources(&all) : check_memory(-ENOMEM);
 
 	if (!r) {
-		for (size_t i = 0; i < request->n_files; i++)
-			annotate_file(&all, request->files[i]);
-		if (!request->n_files)
+		for (size_t i = 1; i < options->operands.n; i++)
+			annotate_file(&all, options->operands.items[i]);
+		if (options->operands.n <= 1)
 			annotate_file(&all, "-");
 		if (fflush(stdout) || ferror(stdout)) {
 			record_reader_complain("cannot write: %s",

@@ -10,6 +10,7 @@
 #include "base/clock_ms.h"
 #include "cli/client/control_request.h"
 #include "cli/client/mapping_list.h"
+#include "cli/services/services_view.h"
 #include "cli/view/print.h"
 #include "cli/view/verb_run.h"
 #include "service/options/privileges.h"

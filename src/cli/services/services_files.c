@@ -17,7 +17,7 @@
 enum { SEEN_MAX = 1 << 25 /* lines; later ones are all new */ };
 
 struct reading {
-	const struct services_request *request;
+	const struct map_options *options;
 	struct conversations *conversations;
 	struct record_reader reader;
 	struct slots seen;		    /* hashes of lines */
@@ -139,28 +139,29 @@ static int show(struct reading *reading)
 	int r = conversations_take(reading->conversations, &edges);
 
 	conversations_totals(reading->conversations, &totals);
-	services_view_make(&view, &edges, reading->request->rows);
+	services_view_make(&view, &edges, reading->options->rows);
 	view.time_ms = totals.end_ms;
 	view.duration_ms = totals.end_ms - totals.start_ms;
 	view.has_sessions = totals.sessions;
-	r = services_show(reading->request, &view, 0) ?: r;
+	r = services_show(reading->options, &view, 0) ?: r;
 	print_summary(reading, &totals);
 	edges_free(&edges);
 	return r;
 }
 
-int services_of_files(const struct services_request *request)
+int services_of_files(const struct map_options *options)
 {
-	struct reading reading = { .request = request,
+	struct reading reading = { .options = options,
 				   .conversations = conversations_new() };
 	int r = reading.conversations ? 0 : -ENOMEM;
 
 	if (r)
 		record_reader_complain("%s", strerror(ENOMEM));
 	/* A file that cannot be read, or not as a whole, leaves the others. */
-	for (size_t i = 0; r != -ENOMEM && i < request->n_files; i++)
-		r = record_reader_read(&reading.reader, request->files[i],
-				       take_record, &reading);
+	for (size_t i = 0; r != -ENOMEM && i < options->operands.n; i++)
+		r = record_reader_read(&reading.reader,
+				       options->operands.items[i], take_record,
+				       &reading);
 	if (r != -ENOMEM && show(&reading))
 		reading.reader.is_failed = true;
 	slots_free(&reading.seen);
@@ -168,8 +169,8 @@ int services_of_files(const struct services_request *request)
 	return r == -ENOMEM || reading.reader.is_failed ? EXIT_FAILED : EXIT_FINE;
 }
 
-int services_map(const struct services_request *request)
+int services_map(const struct map_options *options)
 {
-	return request->n_files ? services_of_files(request) :
-				  services_of_host(request);
+	return options->operands.n ? services_of_files(options) :
+				     services_of_host(options);
 }

@@ -20,7 +20,7 @@ enum { FD_FLOWS, FD_SESSIONS };
 
 struct host_watch {
 	struct verb verb;
-	const struct services_request *request;
+	const struct map_options *options;
 	struct netobs *ctx;
 	struct netobs_sessions *sessions; /* NULL: they cannot be observed */
 	struct conversations *conversations;
@@ -76,14 +76,14 @@ static void on_session(const struct netobs_session *session, void *user)
 /* Rows beside the headings, the others and the total. */
 static uint32_t find_rows(struct host_watch *watch)
 {
-	const struct services_request *request = watch->request;
+	const struct map_options *options = watch->options;
 	uint32_t rows;
 
 	if (!watch->verb.live.is_screen)
-		return request->rows;
+		return options->rows;
 	live_begin(&watch->verb.live, "services of this host",
-		   request->interval_ms);
-	rows = live_room(&watch->verb.live, request->rows);
+		   options->interval_ms);
+	rows = live_room(&watch->verb.live, options->rows);
 	return rows > 2 ? rows - 1 : rows;
 }
 
@@ -104,7 +104,7 @@ static void show(struct host_watch *watch)
 				      .time_ms = clock_ms(CLOCK_REALTIME),
 				      .duration_ms = now_ms() - watch->since_ms };
 	services_view_make(&view, &watch->edges, find_rows(watch));
-	if (services_show(watch->request, &view, watch->verb.live.columns))
+	if (services_show(watch->options, &view, watch->verb.live.columns))
 		watch->verb.status = EXIT_FAILED;
 	if (watch->verb.status || ferror(stdout))
 		verb_stop(&watch->verb);
@@ -119,15 +119,15 @@ static void show(struct host_watch *watch)
 static void on_interval(void *user)
 {
 	struct host_watch *watch = user;
-	const struct services_request *request = watch->request;
+	const struct map_options *options = watch->options;
 	const int64_t passed_ms = now_ms() - watch->since_ms;
-	const bool is_due = passed_ms >= request->interval_ms * 3 / 4;
-	const bool is_graph = request->format == SERVICES_DOT;
+	const bool is_due = passed_ms >= options->interval_ms * 3 / 4;
+	const bool is_graph = options->output == SERVICES_DOT;
 
 	if (watch->verb.is_stopping || watch->verb.live.is_paused ||
-	    (!is_due && (request->once || !is_graph)))
+	    (!is_due && (options->once || !is_graph)))
 		return;
-	if (request->once)
+	if (options->once)
 		verb_stop(&watch->verb);
 	else if (take(watch) && !is_graph)
 		show(watch);
@@ -139,8 +139,8 @@ static void on_interval(void *user)
 static int start_context(struct host_watch *watch, uint64_t flags)
 {
 	NETOBS_OPTS(netobs_opts, opts, .flags = flags,
-		    .interval_ms = watch->request->interval_ms,
-		    .container_root = watch->request->container_root, .rtt = 1,
+		    .interval_ms = watch->options->interval_ms,
+		    .container_root = watch->options->container_root, .rtt = 1,
 		    .on_flow = on_flow, .on_interval = on_interval,
 		    .on_log = verb_log, .user = watch);
 	int r = netobs_new(&opts, &watch->ctx);
@@ -169,7 +169,7 @@ static void start_sessions(struct host_watch *watch)
 	char why[NETOBS_ERROR_MAX] = "";
 	NETOBS_OPTS(netobs_sessions_opts, opts, .on_session = on_session,
 		    .error = &why, .user = watch);
-	const bool has_names = watch->request->container_names;
+	const bool has_names = watch->options->container_names;
 	struct netobs_sessions *sessions;
 	int r = netobs_sessions_new(&opts, &sessions);
 
@@ -193,7 +193,7 @@ static int start_host(void *object)
 	struct host_watch *watch = object;
 	struct verb *verb = &watch->verb;
 	const struct args_list none = { 0 };
-	const uint64_t names = watch->request->container_names ?
+	const uint64_t names = watch->options->container_names ?
 				       NETOBS_PROCESSES | NETOBS_CONTAINER_NAMES :
 				       0;
 	int r = start_context(watch, NETOBS_NAT | names);
@@ -209,8 +209,8 @@ static int start_host(void *object)
 		watch->sessions ? netobs_sessions_fd(watch->sessions) : -1;
 	verb->n_fds = 2;
 	watch->since_ms = now_ms();
-	live_start(&verb->live, watch->request->format == SERVICES_TABLE &&
-					!watch->request->once);
+	live_start(&verb->live, watch->options->output == SERVICES_TABLE &&
+					!watch->options->once);
 	if (verb->live.is_screen)
 		show(watch); /* the headings */
 	return 0;
@@ -250,8 +250,8 @@ static int finish_host(void *object, int r)
 	if (r < 0)
 		return r;
 	take(watch);
-	if (!watch->verb.status && (watch->edges.all.n || watch->request->once ||
-				    watch->request->format == SERVICES_DOT))
+	if (!watch->verb.status && (watch->edges.all.n || watch->options->once ||
+				    watch->options->output == SERVICES_DOT))
 		show(watch);
 	return r;
 }
@@ -264,14 +264,14 @@ static const struct verb_ops host_ops = {
 	.finish = finish_host,
 };
 
-int services_of_host(const struct services_request *request)
+int services_of_host(const struct map_options *options)
 {
 	struct host_watch watch = {
 		.verb = { .ops = &host_ops,
 			  .name = "map",
-			  .verbose = request->verbose,
-			  .duration_ms = request->duration_ms },
-		.request = request,
+			  .verbose = options->verbose,
+			  .duration_ms = options->duration_ms },
+		.options = options,
 		.conversations = conversations_new(),
 		.edges = { .max = EDGES_MAX },
 	};

@@ -306,14 +306,14 @@ static void print_json(const struct services_view *view)
 
 /* ---- All of them ----------------------------------------------------------------------- */
 
-int services_show(const struct services_request *request,
+int services_show(const struct map_options *options,
 		  const struct services_view *view, uint32_t width)
 {
 	int r = 0;
 
-	if (request->format == SERVICES_JSON)
+	if (options->output == SERVICES_JSON)
 		print_json(view);
-	else if (request->format == SERVICES_DOT)
+	else if (options->output == SERVICES_DOT)
 		services_print_dot(view);
 	else
 		r = print_table(view, width);
@@ -322,11 +322,11 @@ int services_show(const struct services_request *request,
 	r = r ?: text_flush("map");
 	if (r == -EPIPE)
 		r = 0;
-	if (!r && request->svg) {
-		r = services_write_svg(request->svg, view);
+	if (!r && options->svg) {
+		r = services_write_svg(options->svg, view);
 		if (r)
 			fprintf(stderr, "netobsctl map: --svg %s: %s\n",
-				request->svg, strerror(-r));
+				options->svg, strerror(-r));
 	}
 	return r;
 }

@@ -7,34 +7,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cli/annotate/annotate.h"
 #include "conversations.h"
 
 /* ---- Services -------------------------------------------------------------------------- */
 
 /* netobsctl map --services: who uses which service, as seen by this host, or in records of many. */
 
+/* As --output has them. */
 enum services_format { SERVICES_TABLE, SERVICES_JSON, SERVICES_DOT };
 
-struct services_request {
-	const char *const *files; /* files of records; none: observe this host */
-	size_t n_files;
-	enum services_format format;
-	const char *svg; /* a file that the map is drawn to; NULL: none */
-	bool container_names; /* find those of this host, below container_root, or "/" */
-	const char *container_root;
-	uint32_t rows; /* edges at most; 0: all */
-	bool once;     /* end after one interval */
-	uint32_t interval_ms;
-	uint32_t duration_ms; /* 0: until a signal comes */
-	uint32_t verbose;
-};
-
-/** @return an exit status */
-int services_map(const struct services_request *request);
+/** Of the operands, which are files, or without any of this host. @return an exit status */
+int services_map(const struct map_options *options);
 
 /* The parts of it. */
-int services_of_files(const struct services_request *request);
-int services_of_host(const struct services_request *request);
+int services_of_files(const struct map_options *options);
+int services_of_host(const struct map_options *options);
 
 /* ---- Services view --------------------------------------------------------------------- */
 
@@ -78,7 +66,7 @@ int services_write_svg(const char *path, const struct services_view *view);
  * @param width  of lines of a table, at most; 0: there is no limit
  * @return 0; < 0: it could not be written, which was reported
  */
-int services_show(const struct services_request *request,
+int services_show(const struct map_options *options,
 		  const struct services_view *view, uint32_t width);
 
 #endif

@@ -32,11 +32,10 @@ static struct file make_file(const char *text)
 }
 
 /* @return the status; messages go to @ret_errors */
-static int run(const char *const *paths, size_t n, char *ret_errors, size_t size)
+static int run(const char **paths, size_t n, char *ret_errors, size_t size)
 {
-	const struct services_request request = { .format = SERVICES_JSON,
-						  .files = paths,
-						  .n_files = n };
+	const struct map_options options = { .output = SERVICES_JSON,
+					     .operands = { paths, n } };
 	const int saved = dup(STDERR_FILENO);
 	FILE *errors = tmpfile();
 	int status;
@@ -44,7 +43,7 @@ static int run(const char *const *paths, size_t n, char *ret_errors, size_t size
 	assert_true(saved >= 0);
 	assert_non_null(errors);
 	assert_true(dup2(fileno(errors), STDERR_FILENO) >= 0);
-	status = services_of_files(&request);
+	status = services_of_files(&options);
 	dup2(saved, STDERR_FILENO);
 	close(saved);
 	fflush(stdout);
@@ -65,8 +64,7 @@ TEST_WITH(a_file_that_cannot_be_read_leaves_the_others, stdout_make_pipe,
 {
 	const struct file good = make_file(FLOW "7}\n"),
 			  other = make_file(FLOW "5}\n");
-	const char *const paths[] = { good.path, "/nonexistent/records",
-				      other.path };
+	const char *paths[] = { good.path, "/nonexistent/records", other.path };
 	char errors[4096];
 	const int status = run(paths, 3, errors, sizeof(errors));
 	const char *written = stdout_written(*state);
@@ -84,7 +82,7 @@ TEST_WITH(a_file_that_cannot_be_read_leaves_the_others, stdout_make_pipe,
 TEST_WITH(a_wrong_number_is_named_with_its_place, stdout_make_pipe, stdout_restore)
 {
 	const struct file file = make_file(FLOW "7}\n" FLOW "\"7\"}\n");
-	const char *const paths[] = { file.path };
+	const char *paths[] = { file.path };
 	char errors[4096], place[128];
 	const int status = run(paths, 1, errors, sizeof(errors));
 	const char *written = stdout_written(*state);

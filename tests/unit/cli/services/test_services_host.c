@@ -102,7 +102,7 @@ void __wrap_privileges_drop(const struct args_list *interfaces, unsigned int kee
 }
 
 /* Standard error goes to @errors. */
-static void run(const struct services_request *request, int sessions_error,
+static void run(const struct map_options *options, int sessions_error,
 		FILE *errors)
 {
 	const int saved = dup(STDERR_FILENO);
@@ -114,7 +114,7 @@ static void run(const struct services_request *request, int sessions_error,
 	fake.fd = eventfd(1, EFD_CLOEXEC);
 	assert_true(fake.fd >= 0);
 	assert_true(dup2(fileno(errors), STDERR_FILENO) >= 0);
-	status = services_of_host(request);
+	status = services_of_host(options);
 	dup2(saved, STDERR_FILENO);
 	close(saved);
 	close(fake.fd);
@@ -141,13 +141,13 @@ static uint64_t number_of_edge(const char *written, const char *name)
 TEST_WITH(a_conversation_of_several_drains_counts_once, stdout_make_pipe,
 	  stdout_restore)
 {
-	const struct services_request request = { .format = SERVICES_JSON,
-						  .interval_ms = 3600000 };
+	const struct map_options options = { .output = SERVICES_JSON,
+					     .interval_ms = 3600000 };
 	FILE *errors = tmpfile();
 	const char *written;
 
 	assert_non_null(errors);
-	run(&request, -ENOTSUP, errors);
+	run(&options, -ENOTSUP, errors);
 	fclose(errors);
 	written = stdout_written(*state);
 	assert_int_equal(number_of_edge(written, "Packets"), DRAINS);
@@ -164,15 +164,15 @@ TEST_WITH(sessions_that_cannot_be_observed_are_reported, stdout_make_pipe,
 		{ -EINVAL, "no observer" },
 		{ -ENOMEM, "Cannot allocate memory" },
 	};
-	const struct services_request request = { .format = SERVICES_JSON,
-						  .interval_ms = 3600000 };
+	const struct map_options options = { .output = SERVICES_JSON,
+					     .interval_ms = 3600000 };
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		FILE *errors = tmpfile();
 		char text[512] = "", expected[256];
 
 		assert_non_null(errors);
-		run(&request, cases[i].error, errors);
+		run(&options, cases[i].error, errors);
 		rewind(errors);
 		assert_non_null(fgets(text, sizeof(text), errors));
 		snprintf(expected, sizeof(expected),
