@@ -2,6 +2,8 @@
 #include "cmd.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <netinet/in.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,12 +15,12 @@
 #include "base/clock_ms.h"
 #include "catalogue/fields.h"
 #include "cli/flows/flows_request.h"
-#include "cli/trace/trace_follow.h"
 #include "cli/trace/trace_summary.h"
 #include "cli/trace/trace_outputs.h"
-#include "cli/trace/trace_report.h"
 #include "cli/view/verb_run.h"
+#include "service/observe/flows_config.h"
 #include "service/options/privileges.h"
+#include "service/options/rules.h"
 #include "service/options/session_choice.h"
 
 enum { FOR_DEFAULT_MS = 10000, REFRESH_MS = 1000 };
@@ -75,12 +77,12 @@ struct watch {
 	struct options options;
 	char *filter; /* NULL: all connections */
 	struct netobs_trace *trace;
-	struct trace_follow follow; /* used with rules */
+	struct alert_rules rules;
+	struct netobs *observer; /* of alerts; NULL: there are no rules */
 	struct trace_outputs outputs;
-	bool counts_journeys;	    /* by --count; else events */
-	uint8_t layers;		    /* layers of events; 0: all */
-	struct trace_report report; /* report of journeys */
-	int64_t drawn_ms;	    /* when the summary was, on a screen */
+	bool counts_journeys; /* by --count; else events */
+	uint8_t layers;	      /* layers of events; 0: all */
+	int64_t drawn_ms;     /* when the summary was, on a screen */
 	uint64_t shown;
 	bool has_started;
 };
@@ -101,40 +103,17 @@ static void flush_output(struct watch *watch)
 		verb_stop(&watch->verb);
 }
 
-static void show_line(struct watch *watch, const char *line)
+static void show(struct watch *watch, const struct netobs_record *record,
+		 bool is_printed)
 {
-	if (puts(line) < 0)
-		flush_output(watch);
-}
+	struct live *live = &watch->verb.live;
 
-/* Fold the line to the width of a terminal. */
-static void show_folded(struct watch *watch, char line[TRACE_LINE_MAX])
-{
-	char text[2 * TRACE_LINE_MAX];
-
-	live_measure(&watch->verb.live);
-	trace_line_fold(text, sizeof(text), line, watch->verb.live.columns);
-	show_line(watch, text);
-}
-
-static void show_json(struct watch *watch, const struct netobs_record *record)
-{
-	char text[NETOBS_TRACE_JSON_MAX];
-
-	if (netobs_record_json(record, text, sizeof(text)) > 0)
-		show_line(watch, text);
-}
-
-static void show_event(struct watch *watch, const struct netobs_trace_event *event)
-{
-	char line[TRACE_LINE_MAX];
-
-	if (watch->outputs.lines == TRACE_JSON)
-		show_json(watch, &event->record);
-	if (watch->outputs.lines != TRACE_TABLE)
+	output_list_record(&watch->outputs.sinks, record);
+	if (!is_printed)
 		return;
-	trace_line_event(line, event);
-	show_folded(watch, line);
+	live_measure(live);
+	if (trace_outputs_print(&watch->outputs, record, live->columns) < 0)
+		flush_output(watch);
 }
 
 static void on_event(const struct netobs_trace_event *event, void *user)
@@ -149,21 +128,7 @@ static void on_event(const struct netobs_trace_event *event, void *user)
 		counts |= trace_pcapng_add(watch->outputs.pcapng, event);
 	if (!watch->counts_journeys)
 		watch->shown += counts;
-	if (is_shown)
-		show_event(watch, event);
-	output_list_record(&watch->outputs.sinks, &event->record);
-}
-
-static void show_journey(struct watch *watch, const struct netobs_journey *journey)
-{
-	char line[TRACE_LINE_MAX];
-
-	if (watch->outputs.lines == TRACE_JSON)
-		show_json(watch, &journey->record);
-	if (watch->outputs.lines != TRACE_TABLE)
-		return;
-	trace_line_journey(line, journey);
-	show_folded(watch, line);
+	show(watch, &event->record, is_shown);
 }
 
 static void on_journey(const struct netobs_journey *journey, void *user)
@@ -173,27 +138,95 @@ static void on_journey(const struct netobs_journey *journey, void *user)
 	if (is_full(watch))
 		return;
 	watch->shown += watch->counts_journeys;
-	trace_report_add(&watch->report, journey);
-	if (watch->options.show == SHOW_JOURNEYS)
-		show_journey(watch, journey);
-	output_list_record(&watch->outputs.sinks, &journey->record);
+	trace_outputs_sum(&watch->outputs, journey);
+	show(watch, &journey->record, watch->options.show == SHOW_JOURNEYS);
 }
+
+/* ---- Alerts that arm the tracer -------------------------------------------------------- */
 
 /* Lines of alerts are not counted: they are no journeys. */
 static void on_alert(const struct netobs_alert *alert, void *user)
 {
 	struct watch *watch = user;
-	char line[TRACE_LINE_MAX];
+	struct netobs_trace_target target = {
+		.sz = sizeof(target),
+		.client_port = alert->client_port,
+		.server_port = alert->server_port,
+		.duration_ms = watch->options.for_ms,
+		.alert_ns = alert->record.time_ns,
+		.alert = alert->name,
+	};
 
-	if (is_full(watch))
-		return;
-	output_list_record(&watch->outputs.sinks, &alert->record);
-	if (watch->outputs.lines == TRACE_JSON)
-		show_json(watch, &alert->record);
-	if (watch->outputs.lines != TRACE_TABLE)
-		return;
-	trace_line_alert(line, alert);
-	show_folded(watch, line);
+	memcpy(target.client, alert->client, sizeof(target.client));
+	memcpy(target.server, alert->server, sizeof(target.server));
+	if (alert->protocol == IPPROTO_TCP)
+		netobs_trace_arm(watch->trace, &target);
+	if (!is_full(watch))
+		show(watch, &alert->record, true);
+}
+
+/* @return 0; -EINVAL, which is reported */
+static int add_rule(struct watch *watch, const char *text)
+{
+	char why[640];
+	int err = alert_rules_add(&watch->rules, NULL, text);
+
+	if (err) {
+		fprintf(stderr, "netobsctl trace: --rule: %s\n",
+			err == -E2BIG ? "there are more than 128" :
+					strerror(-err));
+		return -EINVAL;
+	}
+	err = netobs_alert_rule_check(watch->rules.list[watch->rules.n - 1].rule,
+				      why, sizeof(why));
+	if (!err)
+		return 0;
+	fprintf(stderr, "netobsctl trace: --rule '%s': %s\n", text, why);
+	return -EINVAL;
+}
+
+static int read_rules(struct watch *watch)
+{
+	const struct args_list *rules = &watch->options.rules;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < rules->n; i++)
+		err = add_rule(watch, rules->items[i]);
+	return err;
+}
+
+/* @return 0; -EINVAL, which is reported: one is no name of an interface */
+static int check_interfaces(const struct args_list *interfaces)
+{
+	char why[160];
+
+	for (size_t i = 0; i < interfaces->n; i++) {
+		if (flows_check_interface(interfaces->items[i], why, sizeof(why)))
+			continue;
+		fprintf(stderr, "netobsctl trace: -i '%s': %s\n",
+			interfaces->items[i], why);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* Make the observer of alerts, if there are rules. @return 0; < 0 */
+static int make_observer(struct watch *watch)
+{
+	NETOBS_OPTS(netobs_opts, opts,
+		    .interfaces = watch->options.interfaces.items,
+		    .filter = watch->filter, .rtt = 1, .on_alert = on_alert,
+		    .on_log = verb_log, .user = watch);
+	int err;
+
+	if (!watch->rules.n)
+		return 0;
+	if (alert_rules_need_drops(&watch->rules))
+		opts.flags |= NETOBS_DROPS;
+	err = netobs_new(&opts, &watch->observer);
+	return err   ?:
+		       netobs_alerts_set(watch->observer, watch->rules.list,
+					 watch->rules.n);
 }
 
 /* ---- Layers --------------------------------------------------------------------------- */
@@ -243,7 +276,7 @@ static void draw_summary(struct watch *watch)
 		return;
 	describe(watch, text, sizeof(text));
 	live_begin(&watch->verb.live, text, REFRESH_MS);
-	trace_summary_print(&watch->report.summary, watch->verb.live.columns);
+	trace_summary_print(&watch->outputs.summary, watch->verb.live.columns);
 	flush_output(watch);
 	watch->drawn_ms = now_ms();
 }
@@ -262,10 +295,11 @@ static int prepare_trace(void *object)
 static int dispatch_trace(void *object)
 {
 	struct watch *watch = object;
-	int r = watch->verb.is_stopping ? 0 :
-					  trace_follow_dispatch(&watch->follow);
+	int r = 0;
 
-	r = r ?: netobs_trace_dispatch(watch->trace);
+	if (watch->observer && !watch->verb.is_stopping)
+		r = netobs_dispatch(watch->observer);
+	r = r < 0 ? r : netobs_trace_dispatch(watch->trace);
 	if (r)
 		flush_output(watch);
 	return r;
@@ -285,8 +319,7 @@ static bool wants_netfilter(const struct watch *watch)
 /* Rules about drops look for namespaces by processes, too. */
 static unsigned int kept_privileges(const struct watch *watch)
 {
-	return wants_netfilter(watch) ||
-			       alert_rules_need_drops(&watch->follow.rules) ?
+	return wants_netfilter(watch) || alert_rules_need_drops(&watch->rules) ?
 		       KEEP_FILES | KEEP_PROCESSES :
 		       KEEP_FILES;
 }
@@ -319,9 +352,8 @@ static int open_trace(struct watch *watch)
 	struct netobs_trace_opts opts = wanted->traced;
 	const struct args_list none = { 0 };
 	/* Open it before anything is attached: a FIFO may have to wait for a reader. */
-	int r = trace_report_open(&watch->report);
+	int r = trace_outputs_make(&watch->outputs);
 
-	r = r ?: trace_outputs_make(&watch->outputs);
 	if (r < 0)
 		return r;
 	opts.sz = sizeof(opts);
@@ -334,18 +366,17 @@ static int open_trace(struct watch *watch)
 		opts.on_journey = on_journey;
 	opts.on_log = verb_log;
 	opts.user = watch;
-	r = trace_follow_open(&watch->follow, wanted->interfaces.items,
-			      watch->filter);
-	r = r ?: netobs_trace_new(&opts, &watch->trace);
+	r = make_observer(watch) ?: netobs_trace_new(&opts, &watch->trace);
 	if (!r && watch->verb.is_stopping) /* by a signal that came before */
 		netobs_trace_stop(watch->trace);
 	r = r ?: netobs_trace_start(watch->trace);
-	watch->follow.trace = watch->trace;
-	r = r ?: trace_follow_start(&watch->follow);
+	if (!r && watch->observer)
+		r = netobs_start(watch->observer);
 	if (r < 0)
 		return verb_fail(verb, "start", r);
 	verb->fds[verb->n_fds++] = netobs_trace_fd(watch->trace);
-	verb->fds[verb->n_fds++] = trace_follow_fd(&watch->follow);
+	verb->fds[verb->n_fds++] =
+		watch->observer ? netobs_fd(watch->observer) : -1;
 	privileges_drop(wanted->rules.n ? &wanted->interfaces : &none,
 			kept_privileges(watch));
 	/* Open outputs after dropping privileges: their threads would keep them. */
@@ -366,7 +397,8 @@ static int start_trace(void *object)
 					      args_refusal_status(r);
 		return r;
 	}
-	live_start(&verb->live, watch->report.lines == TRACE_TABLE &&
+	live_start(&verb->live, watch->outputs.has_summary &&
+					watch->outputs.lines == TRACE_TABLE &&
 					!watch->options.rules.n);
 	describe(watch, text, sizeof(text));
 	if (!verb->live.is_screen)
@@ -386,9 +418,40 @@ static int end_report(struct watch *watch)
 	live->is_paused = false;
 	if (live->is_screen)
 		live_begin(live, text, REFRESH_MS);
-	r = trace_report_end(&watch->report);
+	r = trace_outputs_report(&watch->outputs);
 	flush_output(watch);
 	return r;
+}
+
+/* Say on stderr what the result lacks, if anything. */
+static void report_left_out(const struct netobs_trace *trace)
+{
+	struct netobs_trace_stats stats = { .sz = sizeof(stats) };
+
+	netobs_trace_stats_get(trace, &stats);
+	if (stats.refused_connections)
+		fprintf(stderr,
+			"netobsctl trace: %" PRIu64
+			" connections were not traced for want of room (--max-connections)\n",
+			stats.refused_connections);
+	if (stats.cut_by_connection || stats.cut_by_rate || stats.lost_events)
+		fprintf(stderr,
+			"netobsctl trace: events that are missing: %" PRIu64
+			" beyond --max-events, %" PRIu64
+			" beyond --max-rate, %" PRIu64
+			" without room in the ring or in an interrupt\n",
+			stats.cut_by_connection, stats.cut_by_rate,
+			stats.lost_events);
+	if (stats.unhooked_namespaces)
+		fprintf(stderr,
+			"netobsctl trace: netfilter's hooks were not traced in %" PRIu64
+			" network namespaces\n",
+			stats.unhooked_namespaces);
+	if (stats.cut_journeys)
+		fprintf(stderr,
+			"netobsctl trace: %" PRIu64
+			" journeys were ended early: too many bytes were on their way\n",
+			stats.cut_journeys);
 }
 
 static int finish_trace(void *object, int r)
@@ -396,7 +459,7 @@ static int finish_trace(void *object, int r)
 	struct watch *watch = object;
 
 	if (watch->has_started)
-		trace_report_left_out(watch->trace);
+		report_left_out(watch->trace);
 	if (!r)
 		r = end_report(watch);
 	return trace_outputs_close(&watch->outputs) ? r : -EIO;
@@ -414,16 +477,13 @@ static int read_options(struct watch *watch)
 {
 	const struct options *wanted = &watch->options;
 	const bool is_events = wanted->show == SHOW_EVENTS;
-	const bool is_summary = wanted->show == SHOW_SUMMARY;
 	int err = trace_outputs_read(&watch->outputs, &wanted->outputs,
-				     is_events ? "trace" : "journey", is_summary);
+				     is_events ? "trace" : "journey");
 
 	watch->counts_journeys = !err && wants_journeys(watch);
-	if (is_summary)
-		watch->report.lines = watch->outputs.lines;
 	err = err ?: read_layers(watch);
-	err = err ?: trace_follow_interfaces(&wanted->interfaces);
-	return err ?: trace_follow_rules(&watch->follow, &wanted->rules);
+	err = err ?: check_interfaces(&wanted->interfaces);
+	return err ?: read_rules(watch);
 }
 
 static int run_trace(struct watch *watch)
@@ -436,22 +496,20 @@ static int run_trace(struct watch *watch)
 				     .verbose = wanted->verbose,
 				     .duration_ms = wanted->duration_ms,
 				     .outputs = &watch->outputs.sinks };
-	watch->follow = (struct trace_follow){ .duration_ms = wanted->for_ms,
-					       .on_alert = on_alert,
-					       .on_log = verb_log,
-					       .user = watch };
-	watch->outputs =
-		(struct trace_outputs){ .on_log = verb_log, .user = watch };
-	watch->report = (struct trace_report){
-		.svg = wanted->svg, .title = watch->filter ?: "all connections"
+	watch->outputs = (struct trace_outputs){
+		.on_log = verb_log,
+		.user = watch,
+		.svg = wanted->svg,
+		.title = watch->filter ?: "all connections",
+		.has_summary = wanted->show == SHOW_SUMMARY,
 	};
 	if (read_options(watch))
 		trace_outputs_close(&watch->outputs);
 	else
 		status = verb_run(&watch->verb);
-	trace_follow_close(&watch->follow);
+	netobs_free(watch->observer);
+	alert_rules_clear(&watch->rules);
 	netobs_trace_free(watch->trace);
-	trace_report_close(&watch->report);
 	return status;
 }
 

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/util.h"
 
@@ -98,8 +100,7 @@ static bool shares_stdout(const struct trace_outputs *outputs)
 }
 
 int trace_outputs_read(struct trace_outputs *outputs,
-		       const struct args_list *specs, const char *type,
-		       bool is_printed)
+		       const struct args_list *specs, const char *type)
 {
 	outputs->lines = specs->n ? TRACE_NO_LINES : TRACE_TABLE;
 	outputs->sinks.list = calloc(specs->n + 1, sizeof(*outputs->sinks.list));
@@ -111,7 +112,7 @@ int trace_outputs_read(struct trace_outputs *outputs,
 		if (err)
 			return err;
 	}
-	if (is_printed)
+	if (outputs->has_summary)
 		outputs->lines = outputs->lines ?: TRACE_TABLE;
 	if (!shares_stdout(outputs))
 		return 0;
@@ -131,17 +132,27 @@ bool trace_outputs_take(const struct trace_outputs *outputs, const char *type)
 
 /* ---- Records ------------------------------------------------------------------------------- */
 
+static int report_unwritten(const char *option, const char *path, int err)
+{
+	if (err && err != -EINTR)
+		fprintf(stderr, "netobsctl trace: %s: cannot write '%s': %s\n",
+			option, path, strerror(-err));
+	return err;
+}
+
 int trace_outputs_make(struct trace_outputs *outputs)
 {
-	int err;
+	int err = 0;
 
-	if (!outputs->pcapng_path)
-		return 0;
-	err = trace_pcapng_open(outputs->pcapng_path, &outputs->pcapng);
-	if (err && err != -EINTR)
-		fprintf(stderr, "netobsctl trace: -o: cannot write '%s': %s\n",
-			outputs->pcapng_path, strerror(-err));
-	return err;
+	if (outputs->svg)
+		err = report_unwritten("--svg", outputs->svg,
+				       file_replacement_begin(&outputs->picture,
+							      outputs->svg));
+	if (err || !outputs->pcapng_path)
+		return err;
+	return report_unwritten("-o", outputs->pcapng_path,
+				trace_pcapng_open(outputs->pcapng_path,
+						  &outputs->pcapng));
 }
 
 /* A sink that cannot be opened logs why. */
@@ -156,6 +167,42 @@ int trace_outputs_open(struct trace_outputs *outputs)
 	return err;
 }
 
+static void write_line(char line[TRACE_LINE_MAX],
+		       const struct netobs_record *record)
+{
+	const void *it = record;
+
+	if (record->type == NETOBS_RECORD_JOURNEY)
+		trace_line_journey(line, it);
+	else if (record->type == NETOBS_RECORD_TRACE)
+		trace_line_event(line, it);
+	else
+		trace_line_alert(line, it);
+}
+
+int trace_outputs_print(const struct trace_outputs *outputs,
+			const struct netobs_record *record, uint32_t columns)
+{
+	char line[TRACE_LINE_MAX], text[NETOBS_TRACE_JSON_MAX];
+
+	if (outputs->lines == TRACE_NO_LINES)
+		return 0;
+	if (outputs->lines == TRACE_JSON)
+		return netobs_record_json(record, text, sizeof(text)) > 0 ?
+			       puts(text) :
+			       0;
+	write_line(line, record);
+	trace_line_fold(text, sizeof(text), line, columns);
+	return puts(text);
+}
+
+void trace_outputs_sum(struct trace_outputs *outputs,
+		       const struct netobs_journey *journey)
+{
+	if (outputs->has_summary || outputs->svg)
+		trace_summary_add(&outputs->summary, journey);
+}
+
 int trace_outputs_flush(struct trace_outputs *outputs)
 {
 	int err = outputs->pcapng ? trace_pcapng_flush(outputs->pcapng) : 0;
@@ -168,23 +215,41 @@ int trace_outputs_flush(struct trace_outputs *outputs)
 
 /* ---- The end ------------------------------------------------------------------------------- */
 
-/* The reader of a pipe may close it: that is no failure. */
-static bool close_pcapng(struct trace_outputs *outputs)
+static void print_summary(const struct trace_outputs *outputs)
 {
-	const int err = trace_pcapng_close(TAKE_PTR(outputs->pcapng));
+	struct winsize size = { 0 };
 
-	if (!err || err == -EPIPE)
-		return true;
-	fprintf(stderr, "netobsctl trace: -o: cannot write '%s': %s\n",
-		outputs->pcapng_path, strerror(-err));
-	return false;
+	if (outputs->lines == TRACE_JSON) {
+		trace_summary_print_json(&outputs->summary);
+		return;
+	}
+	ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+	trace_summary_print(&outputs->summary, size.ws_col);
 }
 
+int trace_outputs_report(struct trace_outputs *outputs)
+{
+	if (outputs->has_summary)
+		print_summary(outputs);
+	if (!outputs->picture.file)
+		return 0;
+	trace_svg_print(outputs->picture.file, &outputs->summary, outputs->title);
+	return report_unwritten("--svg", outputs->svg,
+				file_replacement_end(&outputs->picture, 0));
+}
+
+/* The reader of a pipe may close it: that is no failure. */
 bool trace_outputs_close(struct trace_outputs *outputs)
 {
-	bool is_complete = close_pcapng(outputs);
+	const int err = trace_pcapng_close(TAKE_PTR(outputs->pcapng));
+	bool is_complete = !err || err == -EPIPE;
 
+	if (!is_complete)
+		report_unwritten("-o", outputs->pcapng_path, err);
 	is_complete &= output_list_close(&outputs->sinks);
 	output_list_free(&outputs->sinks);
+	if (outputs->picture.file)
+		file_replacement_end(&outputs->picture, -ECANCELED);
+	trace_summary_clear(&outputs->summary);
 	return is_complete;
 }

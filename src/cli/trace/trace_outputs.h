@@ -9,6 +9,8 @@
 #include <netobs/trace.h>
 
 #include "cli/view/view_output.h"
+#include "service/file_replacement.h"
+#include "trace_summary.h"
 
 /* ---- Trace packet ---------------------------------------------------------------------- */
 
@@ -64,43 +66,60 @@ int trace_pcapng_close(struct trace_pcapng *pcapng);
 
 enum trace_lines { TRACE_NO_LINES, TRACE_TABLE, TRACE_JSON };
 
-/* Zeroes: none. The caller sets the first two. */
+/* Zeroes: none. The caller sets the first five. */
 struct trace_outputs {
 	void (*on_log)(int level, const char *message, void *user);
 	void *user;
+	const char *svg;   /* file for a picture of journeys; NULL: none */
+	const char *title; /* of the picture */
+	bool has_summary; /* journeys are summed up, and printed at the end as @lines says */
 	enum trace_lines lines;
 	const char *pcapng_path; /* "-": standard output; NULL: there is no such file */
 	struct trace_pcapng *pcapng;
 	struct output_list sinks;
+	struct trace_summary summary;
+	struct file_replacement picture; /* replaces @svg, from make() to report() */
 };
 
 /** @return whether values of -o name a capture file */
 bool trace_outputs_have_pcapng(const struct args_list *specs);
 
 /**
- * Read the values of -o; none is a table.
+ * Read the values of -o; none is a table. So is a summary, unless -o says how.
  *
  * @param type  of records for sinks that do not say which they take: "journey", "trace"
- * @param is_printed  something is printed at the end, as a table unless -o says how
  * @return 0; -EINVAL, which is reported; -ENOMEM
  */
 int trace_outputs_read(struct trace_outputs *outputs,
-		       const struct args_list *specs, const char *type,
-		       bool is_printed);
+		       const struct args_list *specs, const char *type);
 
 /** @return whether a sink takes records of @type */
 bool trace_outputs_take(const struct trace_outputs *outputs, const char *type);
 
-/** Make the capture file, of which open() replaces the contents. @return 0; < 0, which is reported */
+/**
+ * Make the picture, and the capture file, of which open() replaces the contents, before a trace that may
+ * take long. @return 0; < 0, which is reported
+ */
 int trace_outputs_make(struct trace_outputs *outputs);
 
 /** @return 0; < 0, which is reported */
 int trace_outputs_open(struct trace_outputs *outputs);
 
+/** Print a record as @lines says. @param columns of a line; 0: any @return < 0: it could not be written */
+int trace_outputs_print(const struct trace_outputs *outputs,
+			const struct netobs_record *record, uint32_t columns);
+
+/** Sum a journey up, if that is wanted. */
+void trace_outputs_sum(struct trace_outputs *outputs,
+		       const struct netobs_journey *journey);
+
+/** Print the summary, and draw. @return 0; < 0: the picture could not be written, which is reported */
+int trace_outputs_report(struct trace_outputs *outputs);
+
 /** Send pending records. @return 0; < 0: an output has failed, which close() reports */
 int trace_outputs_flush(struct trace_outputs *outputs);
 
-/** @return whether all got where it should; what did not is reported */
+/** Without report(), a picture that was there stays. @return whether all got where it should; what did not is reported */
 bool trace_outputs_close(struct trace_outputs *outputs);
 
 #endif
