@@ -224,9 +224,10 @@ static int make_observer(struct watch *watch)
 	if (alert_rules_need_drops(&watch->rules))
 		opts.flags |= NETOBS_DROPS;
 	err = netobs_new(&opts, &watch->observer);
-	return err   ?:
-		       netobs_alerts_set(watch->observer, watch->rules.list,
-					 watch->rules.n);
+	if (!err)
+		err = netobs_alerts_set(watch->observer, watch->rules.list,
+					watch->rules.n);
+	return err;
 }
 
 /* ---- Layers --------------------------------------------------------------------------- */

@@ -48,10 +48,9 @@ static int load_mappings(struct annotation *all)
 	const struct map_options *options = all->options;
 	struct mapping_list list = { 0 };
 	bool has_service = options->socket || control_is_there(NULL);
-	int r = options->netns ?
-			mapping_list_kernel(&list, options->netns, NULL) :
-			mapping_list_ask(&list, options->socket, NULL, NULL,
-					 &has_service);
+	int r = options->netns ? mapping_list_kernel(&list, options->netns) :
+				 mapping_list_ask(&list, options->socket, NULL,
+						  &has_service);
 
 	if (!r && list.is_out_of_memory)
 		r = check_memory(-ENOMEM);

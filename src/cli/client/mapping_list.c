@@ -32,11 +32,15 @@ static void add_text(struct mapping_list *list, const char *text, size_t len)
 	list->is_out_of_memory = true;
 }
 
-void mapping_list_add(const struct netobs_mapping *mapping, void *list)
+void mapping_list_add(const struct netobs_mapping *mapping, void *arg)
 {
+	struct mapping_list *list = arg;
 	char text[NETOBS_MAPPING_JSON_MAX];
-	int len = netobs_record_json(&mapping->record, text, sizeof(text));
+	int len;
 
+	if (list->query && !netobs_mapping_matches(mapping, list->query))
+		return;
+	len = netobs_record_json(&mapping->record, text, sizeof(text));
 	if (len > 0)
 		add_text(list, text, (size_t)len);
 }
@@ -75,24 +79,9 @@ static void remove_spaces(char *text)
 	*to = '\0';
 }
 
-struct kernel_search {
-	struct mapping_list *list;
-	const struct netobs_mapping_query *query;
-};
-
-static void take_match(const struct netobs_mapping *mapping, void *user)
+int mapping_list_kernel(struct mapping_list *list, const char *netns)
 {
-	const struct kernel_search *search = user;
-
-	if (!search->query || netobs_mapping_matches(mapping, search->query))
-		mapping_list_add(mapping, search->list);
-}
-
-int mapping_list_kernel(struct mapping_list *list, const char *netns,
-			const struct netobs_mapping_query *query)
-{
-	struct kernel_search search = { list, query };
-	int r = netobs_mappings_list(netns, take_match, &search);
+	const int r = netobs_mappings_list(netns, mapping_list_add, list);
 
 	if (r >= 0)
 		return 0;
@@ -128,8 +117,7 @@ static int ask_service(struct mapping_list *list, const char *socket,
 }
 
 int mapping_list_ask(struct mapping_list *list, const char *socket,
-		     const char *tuple,
-		     const struct netobs_mapping_query *query, bool *has_service)
+		     const char *tuple, bool *has_service)
 {
 	int r = *has_service ? ask_service(list, socket, tuple) : -ENOTSUP;
 
@@ -140,7 +128,7 @@ int mapping_list_ask(struct mapping_list *list, const char *socket,
 		      "'nat = yes' in [capture]: these are those of the kernel\n",
 		      stderr);
 	*has_service = false;
-	return mapping_list_kernel(list, NULL, query);
+	return mapping_list_kernel(list, NULL);
 }
 
 /* Sort key of a line. */
@@ -195,7 +183,7 @@ void mapping_list_clear(struct mapping_list *list)
 	for (uint32_t i = 0; i < list->n; i++)
 		free(list->rows[i].line);
 	free(list->rows);
-	*list = (struct mapping_list){ 0 };
+	*list = (struct mapping_list){ .query = list->query };
 }
 
 /* ---- Printing --------------------------------------------------------------------- */

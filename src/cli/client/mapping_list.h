@@ -13,37 +13,36 @@ struct mapping_row {
 	char *line; /* JSON */
 };
 
-/* All zero: it is empty. */
+/* All zero: it is empty, and takes all. */
 struct mapping_list {
+	const struct netobs_mapping_query *query; /* it takes those that match; NULL: all */
 	struct mapping_row *rows;
 	uint32_t n, capacity;
 	bool is_out_of_memory;
 };
 
-/* Add a mapping; @list: a struct mapping_list. */
+/* Add a mapping that matches; @list: a struct mapping_list. */
 void mapping_list_add(const struct netobs_mapping *mapping, void *list);
 
 /**
- * Add all mappings of the service at @socket that match @tuple, or all with NULL. If the service at
+ * Add the mappings of the service at @socket. If the service at
  * the default socket keeps no mappings, which is printed, or there is no service, those of the
  * kernel's table are added.
  *
- * @param query        @tuple, parsed
+ * @param tuple        the query as text; NULL: none
  * @param has_service  whether there is one that keeps mappings; set to false if not
  * @return 0; < 0: it failed, which was printed
  */
 int mapping_list_ask(struct mapping_list *list, const char *socket,
-		     const char *tuple, const struct netobs_mapping_query *query,
-		     bool *has_service);
+		     const char *tuple, bool *has_service);
 
 /**
- * Add the mappings of the kernel's table that match @query, or all with NULL.
+ * Add the mappings of the kernel's table.
  *
  * @param netns  whose table; NULL: that of this process
  * @return 0; < 0: it failed, which was printed
  */
-int mapping_list_kernel(struct mapping_list *list, const char *netns,
-			const struct netobs_mapping_query *query);
+int mapping_list_kernel(struct mapping_list *list, const char *netns);
 
 /* Sort mappings in use before others, the latest first. */
 void mapping_list_sort(struct mapping_list *list);
@@ -53,7 +52,7 @@ void mapping_list_print_table(const struct mapping_list *list, uint32_t most,
 			      uint32_t width);
 void mapping_list_print_json(const struct mapping_list *list, uint32_t most);
 
-/* Make it empty. */
+/* Make it empty; the query stays. */
 void mapping_list_clear(struct mapping_list *list);
 
 #endif

@@ -19,7 +19,8 @@
 #include "service/text/human.h"
 #include "keys.h"
 #include <netobs/names.h>
-#include "view_output.h"
+#include "service/outputs/output.h"
+#include "view.h"
 
 enum { ESCAPE_MS = 25 /* until an ESC is no part of another key */ };
 
