@@ -211,13 +211,12 @@ static void shadow_print_object(const struct netobs_shadow *shadow, void *user)
 {
 	int *n = user;
 
-	printf("%s{", (*n)++ ? "," : "");
-	print_json_member("interface", shadow->interface);
+	print_json_member((*n)++ ? ",{" : "{", "interface", shadow->interface);
 	printf(",\"direction\":\"%s\",\"kind\":\"%s\",\"program_id\":%u,"
 	       "\"priority\":%u,\"others\":%u,",
 	       shadow_way(shadow), shadow_kind(shadow), shadow->program_id,
 	       shadow->priority, shadow->others);
-	print_json_member("name", shadow->name);
+	print_json_member("", "name", shadow->name);
 	putchar('}');
 }
 
@@ -272,28 +271,23 @@ static void print_check_table(const struct findings *findings)
 
 static void print_json_feature(const struct netobs_feature *feature)
 {
-	putchar('{');
-	print_json_member("name", feature->name);
-	putchar(',');
-	print_json_member("description", feature->description);
-	putchar(',');
-	print_json_member("need", need_name(feature->need));
+	print_json_member("{", "name", feature->name);
+	print_json_member(",", "description", feature->description);
+	print_json_member(",", "need", need_name(feature->need));
 	printf(",\"available\":%s", feature->available ? "true" : "false");
 	if (!feature->available) {
 		printf(",\"errno\":%d,", -feature->error);
-		print_json_member("error", strerror(-feature->error));
+		print_json_member("", "error", strerror(-feature->error));
 		if (feature->missing_capabilities) {
 			print_capabilities(feature->missing_capabilities,
 					   ",\"missing_capabilities\":[", "\"");
 			putchar(']');
 		}
 		if (*feature->refusal) {
-			putchar(',');
-			print_json_member("refusal", feature->refusal);
+			print_json_member(",", "refusal", feature->refusal);
 		}
 		if (feature->without) {
-			putchar(',');
-			print_json_member("without", feature->without);
+			print_json_member(",", "without", feature->without);
 		}
 	}
 	putchar('}');
@@ -301,10 +295,8 @@ static void print_json_feature(const struct netobs_feature *feature)
 
 static void print_check_json(const struct findings *findings)
 {
-	putchar('{');
-	print_json_member("version", netobs_version());
-	putchar(',');
-	print_json_member("kernel", findings->kernel.release);
+	print_json_member("{", "version", netobs_version());
+	print_json_member(",", "kernel", findings->kernel.release);
 	printf(",\"can_run\":%s,\"bpffs\":%s,\"privileges\":{",
 	       findings->can_run ? "true" : "false",
 	       findings->bpffs ? "true" : "false");

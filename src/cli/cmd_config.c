@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/options.h"
 #include "base/util.h"
+#include "cli/view/print.h"
 #include "service/options/args.h"
 #include "service/service_keys.h"
 
@@ -46,33 +46,17 @@ struct printer {
 	bool has_failed;
 };
 
-static void print_entry_json(struct printer *printer,
+static void print_entry_json(const struct printer *printer,
 			     const struct conf_entry *entry, const char *origin)
 {
-	size_t size = 6 * (strlen(entry->value) + strlen(entry->name) +
-			   strlen(origin)) +
-		      strlen(entry->key) + 128;
-	cleanup_free char *text = malloc(size);
-	struct json json;
-
-	if (!text) {
-		printer->has_failed = true;
-		return;
-	}
-	json_begin(&json, text, size);
-	json_open(&json, '{');
-	json_key_string(&json, "section", entry->section);
-	if (*entry->name) {
-		json_key_string(&json, "name", entry->name);
-	}
-	json_key_string(&json, "key", entry->key);
-	json_key_string(&json, "value", entry->value);
-	json_key_string(&json, "origin", origin);
-	json_close(&json, '}');
-	if (json_end(&json) < 0)
-		printer->has_failed = true;
-	else
-		printf("%s%s", printer->is_begun ? ",\n " : "[", text);
+	print_json_member(printer->is_begun ? ",\n {" : "[{", "section",
+			  entry->section);
+	if (*entry->name)
+		print_json_member(",", "name", entry->name);
+	print_json_member(",", "key", entry->key);
+	print_json_member(",", "value", entry->value);
+	print_json_member(",", "origin", origin);
+	putchar('}');
 }
 
 static void print_header(struct printer *printer, const struct conf_entry *entry)
@@ -206,34 +190,21 @@ static void print_key(struct printer *printer, const struct conf *conf,
 					     .value = key->option.otherwise });
 }
 
-static void print_item(struct printer *printer, const struct conf *conf,
-		       const char *section, const char *name)
+/*
+ * Entries of @section, with @name unless that is NULL, which no later one replaces. Other keys of [host]
+ * than these are in the catalogue.
+ */
+static void print_section(struct printer *printer, const struct conf *conf,
+			  const char *section, const char *name)
 {
 	for (size_t i = 0; i < conf->n; i++) {
 		const struct conf_entry *entry = &conf->entries[i];
 
 		if (entry->key && *entry->value &&
 		    !strcmp(entry->section, section) &&
-		    !strcmp(entry->name, name) &&
-		    conf_find(conf, section, name, entry->key) == entry)
-			print_entry(printer, entry);
-	}
-}
-
-static bool is_of_network(const struct conf_entry *entry)
-{
-	return !strcmp(entry->section, "network");
-}
-
-static void print_all(struct printer *printer, const struct conf *conf,
-		      bool (*is_wanted)(const struct conf_entry *entry))
-{
-	for (size_t i = 0; i < conf->n; i++) {
-		const struct conf_entry *entry = &conf->entries[i];
-
-		if (entry->key && *entry->value && is_wanted(entry) &&
-		    conf_find(conf, entry->section, entry->name, entry->key) ==
-			    entry)
+		    (strcmp(section, "host") || sink_spec_is_host_field(entry)) &&
+		    (!name || !strcmp(entry->name, name)) &&
+		    conf_find(conf, section, entry->name, entry->key) == entry)
 			print_entry(printer, entry);
 	}
 }
@@ -266,16 +237,16 @@ static int print_config(const struct service_config *config, bool is_json)
 	const struct conf *conf = &config->conf;
 
 	print_keys(&printer, conf);
-	print_all(&printer, conf, sink_spec_is_host_field);
+	print_section(&printer, conf, "host", NULL);
 	for (size_t i = 0; i < config->n_filters; i++)
-		print_item(&printer, conf, "filter", config->filters[i].name);
+		print_section(&printer, conf, "filter", config->filters[i].name);
 	for (size_t i = 0; i < config->n_alerts; i++)
-		print_item(&printer, conf, "alert", config->alerts[i].name);
-	print_all(&printer, conf, is_of_network);
+		print_section(&printer, conf, "alert", config->alerts[i].name);
+	print_section(&printer, conf, "network", NULL);
 	for (size_t i = 0; i < config->n_groups; i++)
-		print_item(&printer, conf, "group", config->groups[i].name);
+		print_section(&printer, conf, "group", config->groups[i].name);
 	for (size_t i = 0; i < config->n_sinks; i++)
-		print_item(&printer, conf, "sink", config->sinks[i].name);
+		print_section(&printer, conf, "sink", config->sinks[i].name);
 	if (is_json)
 		puts("]");
 	return printer.has_failed ? -ENOMEM : 0;

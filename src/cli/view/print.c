@@ -32,9 +32,9 @@ void print_json_string(const char *text)
 	fputs(json_end(&json) >= 0 ? buf : "\"\"", stdout);
 }
 
-void print_json_member(const char *key, const char *value)
+void print_json_member(const char *before, const char *key, const char *value)
 {
-	printf("\"%s\":", key);
+	printf("%s\"%s\":", before, key);
 	print_json_string(value);
 }
 

@@ -11,8 +11,8 @@ int text_flush(const char *command);
 /* Print @text as a string of JSON. */
 void print_json_string(const char *text);
 
-/* Print "key":"value" of an object of JSON. */
-void print_json_member(const char *key, const char *value);
+/* Print @before, which is "{", "," or "", and "key":"value" of an object of JSON. */
+void print_json_member(const char *before, const char *key, const char *value);
 
 /* Print text in XML, such as SVG; @text has no control characters: safe_line(). */
 void xml_print(FILE *file, const char *text);
