@@ -3,9 +3,9 @@
  * @file capture.h
  * Packets of interfaces, whole or up to a length, and files of them.
  *
- * A capture is independent of contexts (netobs.h), and follows the same rules: no
- * signal handlers, one thread at a time, one file descriptor, calls that return a
- * negated errno value. Its programs are attached while it runs, and only then.
+ * A capture is a struct netobs of its own kind, and independent of others: netobs_start() and the
+ * functions after it in netobs.h run it, by the rules there. Its programs are attached while it runs,
+ * and only then.
  *
  * matched = captured + limited + lost, for each interface, once the capture has
  * stopped: what matched is counted apart from the rest.
@@ -21,8 +21,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-struct netobs_capture;
 
 /** What a packet begins with: numbers of pcap-linktype(7). */
 enum netobs_link_type {
@@ -56,7 +54,7 @@ enum netobs_capture_flag {
 	 *  on this host, in any network namespace, as NETOBS_PROCESSES does for flows. Packets
 	 *  wait in the kernel until all sockets have been listed: some 20 ms, and longer with
 	 *  many thousands of sockets. Listing takes up to a fifth of the time. Needs the kernel
-	 *  and privileges of netobs_sessions_start(), or netobs_capture_start() fails. */
+	 *  and privileges of an observer of sessions (session.h), or netobs_start() fails. */
 	NETOBS_CAPTURE_PROCESSES = 1 << 0
 };
 
@@ -87,7 +85,7 @@ struct netobs_capture_opts {
 
 	/* ---- Callbacks ---- */
 
-	/** Takes a packet; a result other than 0 ends netobs_capture_dispatch(). */
+	/** Takes a packet; a result other than 0 ends netobs_dispatch(). */
 	int (*on_packet)(const struct netobs_packet *packet, void *user);
 	/** A log line, without newline; NULL: nothing is logged. */
 	void (*on_log)(int level, const char *message, void *user);
@@ -104,7 +102,7 @@ struct netobs_capture_opts {
 struct netobs_capture_interface {
 	size_t sz; /**< sizeof(struct netobs_capture_interface), set by the caller */
 	/** As it was called when its first packet came; valid until the next
-	 *  netobs_capture_dispatch(), and so is netns. */
+	 *  netobs_dispatch(), and so is netns. */
 	const char *name;
 	const char *netns; /**< as in the options; NULL: where the capture started */
 	uint32_t ifindex;     /**< in its network namespace */
@@ -134,58 +132,22 @@ struct netobs_capture_stats {
 /**
  * Make a capture. Checks the options; touches nothing in the kernel.
  *
+ * netobs_start() needs the privileges that it needs for a context. If netobs_stop() comes first, it
+ * returns 0 without waiting until all interfaces have programs.
+ *
+ * netobs_dispatch() delivers packets that have come, for some milliseconds, in the order of their times,
+ * but for a packet that its CPU writes 100 us or more after its time. Packets wait for up to 20 ms in
+ * the kernel, so that many are delivered at once. It returns what on_packet returned, if not 0. on_packet
+ * may call netobs_stop(), netobs_capture_interface(), netobs_capture_stats_get() and netobs_last_error(),
+ * and nothing else of this capture. netobs_free() drops packets that were not delivered.
+ *
  * @param opts  copied, and may go away afterwards; on_packet must be set
- * @param ret_capture  yours: netobs_capture_free()
+ * @param ret_capture  yours: netobs_free()
  * @return 0; -EINVAL: an option is wrong, the error text names it; -E2BIG: the filter is
  *         too long; -ENOMEM
  */
 NETOBS_API int netobs_capture_new(const struct netobs_capture_opts *opts,
-				  struct netobs_capture **ret_capture);
-
-/**
- * Load the BPF programs and attach them. On failure nothing stays attached, and the
- * capture can only be freed. If detaching takes longer than 2 s, it continues in the
- * background after the return.
- *
- * @return as netobs_start(), which needs the same privileges
- */
-NETOBS_API int netobs_capture_start(struct netobs_capture *capture);
-
-/** Why the last call that failed did; see netobs_last_error(). */
-NETOBS_API const char *
-netobs_capture_last_error(const struct netobs_capture *capture);
-
-/**
- * The descriptor to wait for, for reading. It is the capture's.
- *
- * @return it; -EINVAL: @p capture is NULL
- */
-NETOBS_API int netobs_capture_fd(const struct netobs_capture *capture);
-
-/**
- * Deliver packets that have come, for some milliseconds, without waiting for more, in the
- * order of their times, but for a packet that its CPU writes 100 us or more after its time;
- * the descriptor stays readable while there are more. Packets wait for up to 20 ms in the
- * kernel, so that many are delivered at once.
- *
- * on_packet may call netobs_capture_stop(), _interface(), _stats_get() and
- * _last_error(), and nothing else of this capture.
- *
- * @return number of packets delivered; what on_packet returned, if not 0;
- *         -ECANCELED: stopped, all packets are delivered and nothing is counted any
- *         more; the programs are detached, or are being so in the background if that
- *         takes longer than two seconds. If a program is being attached when the stop
- *         begins, this waits for that, ten seconds at most;
- *         -EINVAL: not started
- */
-NETOBS_API int netobs_capture_dispatch(struct netobs_capture *capture);
-
-/**
- * Ask the capture to stop: call netobs_capture_dispatch() until it returns -ECANCELED.
- * May be called from a signal handler, and from any thread. netobs_capture_start() returns 0
- * then without waiting until all interfaces have programs.
- */
-NETOBS_API void netobs_capture_stop(struct netobs_capture *capture);
+				  struct netobs **ret_capture);
 
 /**
  * Read about an interface.
@@ -196,7 +158,7 @@ NETOBS_API void netobs_capture_stop(struct netobs_capture *capture);
  *         small
  */
 NETOBS_API int
-netobs_capture_interface(const struct netobs_capture *capture, uint32_t index,
+netobs_capture_interface(const struct netobs *capture, uint32_t index,
 			 struct netobs_capture_interface *ret_interface);
 
 /**
@@ -205,11 +167,8 @@ netobs_capture_interface(const struct netobs_capture *capture, uint32_t index,
  * @param ret_stats  its sz says how much the caller knows; filled up to that
  * @return 0; -EINVAL: an argument is NULL, or sz is too small
  */
-NETOBS_API int netobs_capture_stats_get(struct netobs_capture *capture,
+NETOBS_API int netobs_capture_stats_get(struct netobs *capture,
 					struct netobs_capture_stats *ret_stats);
-
-/** Detach everything and free; packets not delivered are dropped. NULL is fine. */
-NETOBS_API void netobs_capture_free(struct netobs_capture *capture);
 
 /** Formats of capture files, netobs_packet_writer_opts.format. */
 enum netobs_packet_format {
@@ -224,7 +183,7 @@ struct netobs_packet_writer;
 /** Options for netobs_packet_writer_new(). */
 struct netobs_packet_writer_opts {
 	size_t sz; /**< sizeof(struct netobs_packet_writer_opts) */
-	struct netobs_capture *capture; /**< the source of the packets; NULL: the caller makes them, see describe */
+	struct netobs *capture; /**< the source of the packets; NULL: the caller makes them, see describe */
 	/** Take bytes of the file, a whole number of its blocks each time. The function of
 	 *  the writer that called it returns its error. */
 	int (*write)(const void *bytes, size_t len, void *user);

@@ -12,9 +12,9 @@
  * tracepoint, such as those that another one contains. The counters of interfaces have most of what network cards,
  * drivers and XDP drop.
  *
- * The object is independent of contexts (netobs.h), unless it shares the drops of one, and follows the same
- * rules: no signal handlers, one thread at a time, one file descriptor, calls that return a negated errno value.
- * It needs what netobs_probe() calls "drops"; reasons need "drop_reasons".
+ * The observer is a struct netobs of its own kind, and independent of others, unless it shares the drops of a
+ * context: netobs_start() and the functions after it in netobs.h run it, by the rules there. It needs what
+ * netobs_probe() calls "drops"; reasons need "drop_reasons".
  */
 #ifndef NETOBS_DROP_H
 #define NETOBS_DROP_H
@@ -107,8 +107,6 @@ struct netobs_drop {
 	char interface[16]; /**< "": not known */
 };
 
-struct netobs_drops;
-
 /** Options for netobs_drops_new(). Zero means "default" for every field. */
 struct netobs_drops_opts {
 	size_t sz; /**< sizeof(struct netobs_drops_opts) */
@@ -154,26 +152,21 @@ struct netobs_drops_stats {
 /**
  * Make an observer of drops. Checks the options; touches nothing in the kernel.
  *
+ * netobs_start() needs CAP_BPF and CAP_PERFMON (or root). netobs_dispatch() delivers the drops of the last interval, for
+ * some milliseconds. on_drop may call netobs_stop(), netobs_drops_stats_get() and netobs_last_error(), and nothing else
+ * of this observer. netobs_free() discards drops that were not delivered.
+ *
  * @param opts  copied, and may go away afterwards; on_drop must be set
- * @param ret_drops  yours: netobs_drops_free()
+ * @param ret_drops  yours: netobs_free()
  * @return 0; -EINVAL: an option is wrong, the error text names it; -E2BIG: the filter is
  *         too long; -ENOMEM
  */
 NETOBS_API int netobs_drops_new(const struct netobs_drops_opts *opts,
-				struct netobs_drops **ret_drops);
-
-/**
- * Load the BPF programs and attach them. Needs CAP_BPF and CAP_PERFMON (or root). On failure
- * nothing stays attached, and the observer can only be freed.
- *
- * @return 0; -EPERM: privileges are missing; -EALREADY: started before; others from the
- *         kernel: it lacks a required feature
- */
-NETOBS_API int netobs_drops_start(struct netobs_drops *drops);
+				struct netobs **ret_drops);
 
 /**
  * Share the drops that a context with NETOBS_DROPS reads: the programs run once for each drop, not once for each
- * object. Call it before netobs_drops_start(), which cannot fail then, and use both objects on one thread.
+ * object. Call it before netobs_start(), which cannot fail then, and use both objects on one thread.
  * Differences: on_drop is called by netobs_dispatch() of the context, too, so that an interval may have
  * several records of a flow, a reason and a place; disable_features are those of the context. Either object
  * may be freed first.
@@ -182,33 +175,7 @@ NETOBS_API int netobs_drops_start(struct netobs_drops *drops);
  * @return 0; -EINVAL: an argument is NULL; -ENOENT: the context does not observe drops, and the observer
  *         will load programs of its own; -EALREADY: the observer has been started, or shares already
  */
-NETOBS_API int netobs_drops_share(struct netobs_drops *drops,
-				  const struct netobs *ctx);
-
-/** Why the last call that failed did; see netobs_last_error(). */
-NETOBS_API const char *netobs_drops_last_error(const struct netobs_drops *drops);
-
-/**
- * The descriptor to wait for, for reading. It is the observer's.
- *
- * @return it; -EINVAL: @p drops is NULL
- */
-NETOBS_API int netobs_drops_fd(const struct netobs_drops *drops);
-
-/**
- * Deliver drops of the last interval, for some milliseconds, without waiting for more. on_drop may
- * call netobs_drops_stop(), _stats_get() and _last_error(), and nothing else of this observer.
- *
- * @return number of records delivered; -ECANCELED: stopped, and all are delivered;
- *         -EINVAL: not started; others from the kernel
- */
-NETOBS_API int netobs_drops_dispatch(struct netobs_drops *drops);
-
-/**
- * Ask the observer to stop: call netobs_drops_dispatch() until it returns -ECANCELED, which delivers
- * the rest. May be called from a signal handler, and from any thread.
- */
-NETOBS_API void netobs_drops_stop(struct netobs_drops *drops);
+NETOBS_API int netobs_drops_share(struct netobs *drops, const struct netobs *ctx);
 
 /**
  * Change the time between reports: the next one comes after @p interval_ms. Counts are not reset.
@@ -216,7 +183,7 @@ NETOBS_API void netobs_drops_stop(struct netobs_drops *drops);
  * @param interval_ms  0: the default; else at least 100
  * @return 0; -EINVAL: @p drops is NULL, or @p interval_ms is wrong
  */
-NETOBS_API int netobs_drops_interval_set(struct netobs_drops *drops,
+NETOBS_API int netobs_drops_interval_set(struct netobs *drops,
 					 uint32_t interval_ms);
 
 /**
@@ -226,11 +193,8 @@ NETOBS_API int netobs_drops_interval_set(struct netobs_drops *drops,
  *                   number of bytes filled
  * @return 0; -EINVAL: an argument is NULL, or sz is too small
  */
-NETOBS_API int netobs_drops_stats_get(const struct netobs_drops *drops,
+NETOBS_API int netobs_drops_stats_get(const struct netobs *drops,
 				      struct netobs_drops_stats *ret_stats);
-
-/** Detach everything and free; drops that were not delivered are discarded. NULL is fine. */
-NETOBS_API void netobs_drops_free(struct netobs_drops *drops);
 
 /** The name of a kind: "loss", "unspecified", "benign"; NULL beyond the last. */
 NETOBS_API const char *netobs_drop_kind_name(unsigned int kind);

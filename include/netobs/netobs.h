@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /**
  * @file netobs.h
- * Life of a context: options, start, the event loop, stop.
+ * Observers of all kinds: start, the event loop, stop. Contexts: their options and changes.
  *
- * A context observes the interfaces that its options name and delivers flow records.
- * It installs no signal handlers, and everything happens inside the calls below,
+ * An observer is a struct netobs. That of netobs_new() is a context: it observes the interfaces that
+ * its options name and delivers flow records. netobs_sessions_new() (session.h), netobs_drops_new()
+ * (drop.h), netobs_trace_new() (trace.h) and netobs_capture_new() (capture.h) make other kinds, which
+ * the functions from netobs_start() to netobs_free() take as well. Functions of one kind return -EINVAL for
+ * another.
+ *
+ * An observer installs no signal handlers, and everything happens inside the calls below,
  * on the calling thread; only system calls that have to wait for the kernel, and what
  * netobs_change_begin() prepares, are left to a thread that does nothing else, blocks all
- * signals and ends. A context may be used by one thread at a time; different contexts are
+ * signals and ends. An observer may be used by one thread at a time; different ones are
  * independent.
  *
  * Functions that can fail return an int: >= 0 is fine, < 0 is a negated errno
  * value. netobs_last_error() has what went wrong in words, and so has
- * netobs_opts.error when there is no context yet; netobs_opts.on_log gets more.
+ * netobs_opts.error when there is no observer yet; netobs_opts.on_log gets more.
  */
 #ifndef NETOBS_NETOBS_H
 #define NETOBS_NETOBS_H
@@ -48,7 +53,7 @@ enum netobs_opt_flag {
 	/** Find the processes that flows of TCP and UDP come from and go to, by their sockets
 	 *  on this host, in any network namespace (netobs_flow.src_process, dst_process).
 	 *  Programs follow sockets, at no cost per packet. Needs the kernel and privileges of
-	 *  netobs_sessions_start(), or netobs_start() fails. */
+	 *  an observer of sessions (session.h), or netobs_start() fails. */
 	NETOBS_PROCESSES = 1 << 1,
 	/** Find the container at the other end of each veth or netkit pair
 	 *  (netobs_interface.container_id, pod_uid): it has processes in the network namespace
@@ -68,7 +73,7 @@ enum netobs_opt_flag {
 	 *  belong to no flow are in netobs_stats (drops_no_flow and others). Drops are neither sampled nor
 	 *  filtered. With NETOBS_NAT, packets that were translated before or behind the
 	 *  interface are found, too. Programs run for dropped packets only. Needs the kernel and privileges of
-	 *  netobs_drops_start(), or netobs_start() fails. It takes 17 MiB of memory at most. */
+	 *  an observer of drops (drop.h), or netobs_start() fails. It takes 17 MiB of memory at most. */
 	NETOBS_DROPS = 1 << 4,
 	/** With NETOBS_PROCESSES, find the names of the processes' containers and pods
 	 *  (netobs_process.container_name and the members after it), in files of the container runtimes
@@ -275,51 +280,51 @@ NETOBS_API int netobs_new(const struct netobs_opts *opts,
 			  struct netobs **ret_ctx);
 
 /**
- * Load the BPF programs, attach them, and begin to count, at all interfaces that
- * are there from the same moment on. Those that would take longer than 1.5 s, and
- * were not named, follow in the background (docs/kernels.md). Needs CAP_BPF, CAP_NET_ADMIN and
- * CAP_PERFMON (or root), and CAP_SYS_ADMIN for `netns:` interfaces.
+ * Load the BPF programs, attach them, and begin to observe. A context begins to count at all interfaces
+ * that are there from the same moment on; those that would take longer than 1.5 s, and were not
+ * named, follow in the background (docs/kernels.md). It needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON (or
+ * root), and CAP_SYS_ADMIN for `netns:` interfaces.
  *
- * On failure nothing stays attached and the context can only be freed. If detaching takes
+ * On failure nothing stays attached and the observer can only be freed. If detaching takes
  * longer than 2 s, it continues in the background after the return.
  *
  * @return 0; -EPERM: privileges are missing; -ENODEV: a named interface does
  *         not exist; -ENOTSUP: the kernel lacks a required feature; -EBUSY:
  *         another process uses @p persist;
- *         -EALREADY: started before; others from the kernel
+ *         -EALREADY: started before; -EINVAL: @p netobs is NULL; others from the kernel
  */
-NETOBS_API int netobs_start(struct netobs *ctx);
+NETOBS_API int netobs_start(struct netobs *netobs);
 
 /**
  * Why the last call that failed did, as a sentence without newline; "" when none
  * has. -ECANCELED and -EINTR are no failures.
  *
- * @return never NULL; valid until the next call with this context
+ * @return never NULL; valid until the next call with this observer
  */
-NETOBS_API const char *netobs_last_error(const struct netobs *ctx);
+NETOBS_API const char *netobs_last_error(const struct netobs *netobs);
 
 /**
  * The file descriptor to wait for, with poll(2) or epoll(7), for reading.
- * Constant over the life of the context, and the context's: do not close it.
+ * Constant over the life of the observer, and the observer's: do not close it.
  *
- * @return it; -EINVAL: @p ctx is NULL
+ * @return it; -EINVAL: @p netobs is NULL
  */
-NETOBS_API int netobs_fd(const struct netobs *ctx);
+NETOBS_API int netobs_fd(const struct netobs *netobs);
 
 /**
  * Process everything that is ready, without blocking for more to come. Long
- * drains are cut into slices: the descriptor stays readable until all is done.
+ * work, such as a drain, is cut into slices: the descriptor stays readable until all is done.
  *
- * Callbacks run on the calling thread; with this context, they may call
- * netobs_stop() and functions that take a const context, such as netobs_stats_get() and
- * netobs_connections(), and no others.
+ * Callbacks run on the calling thread. With this observer, they may call netobs_stop() and functions that
+ * take a const context, such as netobs_stats_get() and netobs_connections(), and no others; for other kinds
+ * than contexts, see there.
  *
- * @return number of records delivered, alerts and mappings included (0 is normal);
+ * @return number of records or packets delivered, alerts and mappings included (0 is normal);
  *         -ECANCELED: stopped by netobs_stop(): all that the programs saw has been
  *         delivered, they are detached (see there), nothing more will come;
- *         -EINVAL: not started
+ *         -EINVAL: not started; others from the kernel
  */
-NETOBS_API int netobs_dispatch(struct netobs *ctx);
+NETOBS_API int netobs_dispatch(struct netobs *netobs);
 
 /**
  * Wait up to @p timeout_ms for something to process, then netobs_dispatch().
@@ -327,11 +332,11 @@ NETOBS_API int netobs_dispatch(struct netobs *ctx);
  * @param timeout_ms  milliseconds; -1: no limit; 0: do not wait
  * @return as netobs_dispatch(); -EINTR: a signal came first
  */
-NETOBS_API int netobs_poll(struct netobs *ctx, int timeout_ms);
+NETOBS_API int netobs_poll(struct netobs *netobs, int timeout_ms);
 
 /**
- * Ask the context to stop. The next netobs_dispatch() ends the counting at all
- * interfaces. This call and the following ones deliver the packets counted until then, in
+ * Ask the observer to stop. The next netobs_dispatch() ends the counting, of a context at all
+ * interfaces. This call and the following ones deliver what was counted until then, in
  * slices, while the programs are detached in the background. After that netobs_dispatch()
  * returns -ECANCELED; until then, call it whenever netobs_fd() polls readable. If
  * detaching takes longer than 2 s, it continues in the background. If a program is being
@@ -340,10 +345,19 @@ NETOBS_API int netobs_poll(struct netobs *ctx, int timeout_ms);
  * With @p persist nothing is detached: the same calls deliver the packets counted until
  * then, and the next context delivers the packets that pass later.
  *
- * The only function of a context that may be called from a signal handler, and from any
- * thread.
+ * The only function of an observer that may be called from a signal handler, and from any
+ * thread. NULL is fine.
  */
-NETOBS_API void netobs_stop(struct netobs *ctx);
+NETOBS_API void netobs_stop(struct netobs *netobs);
+
+/**
+ * Detach everything and free. With many interfaces this blocks for up to 2 s, and continues
+ * in the background. Packets that were counted but not delivered are dropped. To avoid
+ * both, first call netobs_stop(), and netobs_dispatch() until it returns -ECANCELED. With
+ * @p persist nothing is detached, and the next context counts those packets as lost.
+ * NULL is fine.
+ */
+NETOBS_API void netobs_free(struct netobs *netobs);
 
 /**
  * Drain now, without waiting for the interval: deliver everything seen so far.
@@ -455,15 +469,6 @@ NETOBS_API int netobs_rule_sampled_out_get(const struct netobs *ctx,
  */
 NETOBS_API int netobs_replay_files(struct netobs *ctx, const char *const *paths,
 				   size_t n);
-
-/**
- * Detach everything and free. With many interfaces this blocks for up to 2 s, and continues
- * in the background. Packets that were counted but not delivered are dropped. To avoid
- * both, first call netobs_stop(), and netobs_dispatch() until it returns -ECANCELED. With
- * @p persist nothing is detached, and the next context counts those packets as lost.
- * NULL is fine.
- */
-NETOBS_API void netobs_free(struct netobs *ctx);
 
 #ifdef __cplusplus
 }

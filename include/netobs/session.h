@@ -9,9 +9,9 @@
  * TCP_INFO (tcp(7), include/uapi/linux/tcp.h), read when the connection ends, so
  * packets cost nothing.
  *
- * The object is independent of contexts (netobs.h), and follows the same rules: no signal
- * handlers, one thread at a time, one file descriptor, calls that return a negated
- * errno value. Linux 5.12 is needed, and what netobs_probe() calls "sessions".
+ * Their observer is a struct netobs of its own kind, and independent of others: netobs_start() and the
+ * functions after it in netobs.h run it, by the rules there. Linux 5.12 is needed, and what
+ * netobs_probe() calls "sessions".
  */
 #ifndef NETOBS_SESSION_H
 #define NETOBS_SESSION_H
@@ -142,8 +142,6 @@ struct netobs_session {
 	char pod_namespace[64];
 };
 
-struct netobs_sessions;
-
 /** Options for netobs_sessions_new(). Zero means "default" for every field. */
 struct netobs_sessions_opts {
 	size_t sz; /**< sizeof(struct netobs_sessions_opts) */
@@ -188,67 +186,35 @@ struct netobs_sessions_stats {
 /**
  * Make an observer of sessions. Checks the options; touches nothing in the kernel.
  *
+ * netobs_start() needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN (or root), and finds the processes that
+ * have sockets open already, which blocks for as long as it takes to look at all open files.
+ *
+ * netobs_dispatch() delivers sessions, for some milliseconds. Ended sessions wait for up to 20 ms in the
+ * kernel, so that many are delivered at once. A session without a known process is delivered when a
+ * process closes its socket. on_session may call netobs_stop(), netobs_sessions_stats_get() and
+ * netobs_last_error(), and nothing else of this observer.
+ *
+ * After netobs_stop(), with @p interval_ms, sessions that live are reported once more. netobs_free()
+ * drops sessions that were not delivered.
+ *
  * @param opts  copied, and may go away afterwards; on_session must be set
- * @param ret_sessions  yours: netobs_sessions_free()
+ * @param ret_sessions  yours: netobs_free()
  * @return 0; -EINVAL: an option is wrong, the error text names it; -ENOMEM
  */
 NETOBS_API int netobs_sessions_new(const struct netobs_sessions_opts *opts,
-				   struct netobs_sessions **ret_sessions);
-
-/**
- * Load the BPF programs, attach them, and find the processes that have sockets open
- * already, which blocks for as long as it takes to look at all open files. Needs
- * CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN (or root). On failure nothing stays
- * attached, and the observer can only be freed.
- *
- * @return 0; -EPERM: privileges are missing; -EALREADY: started before; others from the
- *         kernel: it lacks a required feature
- */
-NETOBS_API int netobs_sessions_start(struct netobs_sessions *sessions);
+				   struct netobs **ret_sessions);
 
 /**
  * Use the names of containers that a context with NETOBS_CONTAINER_NAMES has: files are read, and names kept,
- * once for both. Call it before netobs_sessions_start(), and use both objects on one thread. Either object
+ * once for both. Call it before netobs_start(), and use both objects on one thread. Either object
  * may be freed first; without the context, names stay as they are, and new containers have none.
  *
  * @param ctx  a started context
  * @return 0; -EINVAL: an argument is NULL; -ENOENT: the context has no names, and the observer will look for
  *         them itself, if its flags say so; -EALREADY: the observer has been started, or shares already
  */
-NETOBS_API int netobs_sessions_share(struct netobs_sessions *sessions,
+NETOBS_API int netobs_sessions_share(struct netobs *sessions,
 				     const struct netobs *ctx);
-
-/** Why the last call that failed did; see netobs_last_error(). */
-NETOBS_API const char *
-netobs_sessions_last_error(const struct netobs_sessions *sessions);
-
-/**
- * The descriptor to wait for, for reading. It is the observer's.
- *
- * @return it; -EINVAL: @p sessions is NULL
- */
-NETOBS_API int netobs_sessions_fd(const struct netobs_sessions *sessions);
-
-/**
- * Deliver sessions, for some milliseconds, without waiting for more; the descriptor stays
- * readable while there are more. Ended sessions wait for up to 20 ms in the kernel, so
- * that many are delivered at once. A session without a known process is delivered when a
- * process closes its socket.
- *
- * on_session may call netobs_sessions_stop(), _stats_get() and _last_error(), and nothing
- * else of this observer.
- *
- * @return number of records delivered; -ECANCELED: stopped, and all are delivered;
- *         -EINVAL: not started; others from the kernel
- */
-NETOBS_API int netobs_sessions_dispatch(struct netobs_sessions *sessions);
-
-/**
- * Ask the observer to stop: call netobs_sessions_dispatch() until it returns -ECANCELED.
- * With @p interval_ms, sessions that live are reported once more. May be called from a
- * signal handler, and from any thread.
- */
-NETOBS_API void netobs_sessions_stop(struct netobs_sessions *sessions);
 
 /**
  * Change the time between reports of open sessions: the next one comes after @p interval_ms.
@@ -257,7 +223,7 @@ NETOBS_API void netobs_sessions_stop(struct netobs_sessions *sessions);
  * @param interval_ms  0: they are reported when they end only; else at least 100
  * @return 0; -EINVAL: @p sessions is NULL, or @p interval_ms is wrong
  */
-NETOBS_API int netobs_sessions_interval_set(struct netobs_sessions *sessions,
+NETOBS_API int netobs_sessions_interval_set(struct netobs *sessions,
 					    uint32_t interval_ms);
 
 /**
@@ -267,7 +233,7 @@ NETOBS_API int netobs_sessions_interval_set(struct netobs_sessions *sessions,
  *                   number of bytes filled
  * @return 0; -EINVAL: an argument is NULL, or sz is too small
  */
-NETOBS_API int netobs_sessions_stats_get(const struct netobs_sessions *sessions,
+NETOBS_API int netobs_sessions_stats_get(const struct netobs *sessions,
 					 struct netobs_sessions_stats *ret_stats);
 
 /**
@@ -285,9 +251,6 @@ NETOBS_API int netobs_sessions_stats_get(const struct netobs_sessions *sessions,
 NETOBS_API int netobs_session_conversation(struct netobs *ctx,
 					   const struct netobs_session *session,
 					   uint64_t *ret_id);
-
-/** Detach everything and free; sessions not delivered are dropped. NULL is fine. */
-NETOBS_API void netobs_sessions_free(struct netobs_sessions *sessions);
 
 /** The name of an ending: "fin", "reset" ...; NULL beyond the last. */
 NETOBS_API const char *netobs_session_ended_name(unsigned int ended);

@@ -15,9 +15,8 @@
  * process that has their socket. Nothing is attached without a tracer, and the kernel detaches
  * everything when its process ends.
  *
- * The object is independent of contexts (netobs.h), and follows the same rules: no signal
- * handlers, one thread at a time, one file descriptor, calls that return a negated errno value.
- * It needs what netobs_probe() calls "trace".
+ * A tracer is a struct netobs of its own kind, and independent of others: netobs_start() and the
+ * functions after it in netobs.h run it, by the rules there. It needs what netobs_probe() calls "trace".
  */
 #ifndef NETOBS_TRACE_H
 #define NETOBS_TRACE_H
@@ -268,8 +267,6 @@ struct netobs_journey {
 	struct netobs_journey_step steps[NETOBS_JOURNEY_STEPS_MAX];
 };
 
-struct netobs_trace;
-
 /** Options for netobs_trace_new(). Zero means "default" for every field. */
 struct netobs_trace_opts {
 	size_t sz; /**< sizeof(struct netobs_trace_opts) */
@@ -348,42 +345,18 @@ struct netobs_trace_stats {
 /**
  * Make a tracer. Checks the options; touches nothing in the kernel.
  *
+ * netobs_start() chooses among the open connections; it needs CAP_BPF and CAP_PERFMON (or root).
+ * Events that come meanwhile are delivered by the first netobs_dispatch(), up to 65536 of them.
+ * Callbacks may call netobs_stop(), netobs_trace_stats_get() and netobs_last_error(), and nothing else of
+ * this tracer. After netobs_stop(), journeys are delivered as far as they are known. netobs_free() loses
+ * events and journeys that were not delivered.
+ *
  * @param opts  copied, and may go away afterwards; on_event or on_journey must be set
- * @param ret_trace  yours: netobs_trace_free()
+ * @param ret_trace  yours: netobs_free()
  * @return 0; -EINVAL: an option is wrong, the error text names it; -ENOMEM
  */
 NETOBS_API int netobs_trace_new(const struct netobs_trace_opts *opts,
-				struct netobs_trace **ret_trace);
-
-/**
- * Load the BPF programs, attach them, and choose among the open connections. Needs CAP_BPF
- * and CAP_PERFMON (or root). On failure nothing stays attached, and the tracer can only be freed.
- *
- * Events that come meanwhile are delivered by the first netobs_trace_dispatch(), up to 65536 of them.
- *
- * @return 0; -EPERM: privileges are missing; -EALREADY: started before; others from the
- *         kernel: it lacks a required feature
- */
-NETOBS_API int netobs_trace_start(struct netobs_trace *trace);
-
-/** Why the last call that failed did; see netobs_last_error(). */
-NETOBS_API const char *netobs_trace_last_error(const struct netobs_trace *trace);
-
-/**
- * The descriptor to wait for, for reading. It is the tracer's.
- *
- * @return it; -EINVAL: @p trace is NULL
- */
-NETOBS_API int netobs_trace_fd(const struct netobs_trace *trace);
-
-/**
- * Deliver the events and journeys that are ready, without waiting for more. Callbacks may call netobs_trace_stop(),
- * _stats_get() and _last_error(), and nothing else of this tracer.
- *
- * @return number of events and journeys delivered; -ECANCELED: stopped, and all are delivered;
- *         -EINVAL: not started; others from the kernel
- */
-NETOBS_API int netobs_trace_dispatch(struct netobs_trace *trace);
+				struct netobs **ret_trace);
 
 /** A connection for netobs_trace_arm(). */
 struct netobs_trace_target {
@@ -407,18 +380,11 @@ struct netobs_trace_target {
  * known, so offsets begin with the first byte seen.
  *
  * @return 0; -EINVAL: an argument is wrong, or the tracer does not run; -ENOSPC: max_connections are
- *         traced; -EEXIST: programs have just begun with it, and netobs_trace_dispatch() has not yet read
+ *         traced; -EEXIST: programs have just begun with it, and netobs_dispatch() has not yet read
  *         that; -ENOMEM; others from the kernel
  */
-NETOBS_API int netobs_trace_arm(struct netobs_trace *trace,
+NETOBS_API int netobs_trace_arm(struct netobs *trace,
 				const struct netobs_trace_target *target);
-
-/**
- * Ask the tracer to stop: call netobs_trace_dispatch() until it returns -ECANCELED, which delivers
- * the rest, and journeys as far as they are known. May be called from a signal handler, and from
- * any thread.
- */
-NETOBS_API void netobs_trace_stop(struct netobs_trace *trace);
 
 /**
  * Read the totals.
@@ -427,11 +393,8 @@ NETOBS_API void netobs_trace_stop(struct netobs_trace *trace);
  *                   number of bytes filled
  * @return 0; -EINVAL: an argument is NULL, or sz is too small
  */
-NETOBS_API int netobs_trace_stats_get(const struct netobs_trace *trace,
+NETOBS_API int netobs_trace_stats_get(const struct netobs *trace,
 				      struct netobs_trace_stats *ret_stats);
-
-/** Detach everything and free. Events and journeys that were not delivered are lost. NULL is fine. */
-NETOBS_API void netobs_trace_free(struct netobs_trace *trace);
 
 /** The name of a layer: "socket", "tcp", "qdisc", "device", "ip"; NULL beyond the last. */
 NETOBS_API const char *netobs_trace_layer_name(unsigned int layer);

@@ -30,8 +30,8 @@ enum { FD_STOP, FD_CAPTURE, FD_READERS, FD_START };
 struct session {
 	struct verb verb;
 	struct capture_config config;
-	struct netobs_capture *capture; /* NULL: no reader is connected */
-	struct capture_start *start;	/* starts the capture of readers */
+	struct netobs *capture;	     /* NULL: no reader is connected */
+	struct capture_start *start; /* starts the capture of readers */
 	struct capture_out out;
 	struct capture_listen listener; /* fd is -1 if the output is a file */
 	struct netobs_capture_stats total;
@@ -85,7 +85,7 @@ static int on_packet(const struct netobs_packet *packet, void *user)
 		capture_out_add(&session->out, packet);
 	}
 	if (--session->left == 0 || session->out.error) {
-		netobs_capture_stop(session->capture);
+		netobs_stop(session->capture);
 		verb_stop(&session->verb);
 	}
 	return 0;
@@ -125,7 +125,7 @@ static void end_capture(struct session *session)
 	total->captured += stats.captured;
 	total->limited += stats.limited;
 	total->lost += stats.lost;
-	netobs_capture_free(TAKE_PTR(session->capture));
+	netobs_free(TAKE_PTR(session->capture));
 }
 
 /* pcap cannot store statistics, and its writer would begin a file without packets. */
@@ -164,13 +164,13 @@ static int start_file(void *object)
 	session->out.error = r;
 	if (r < 0)
 		return 1;
-	r = netobs_capture_start(session->capture);
+	r = netobs_start(session->capture);
 	session->stats_ms = now_ms() + STATS_MS;
 	if (r < 0)
 		return verb_fail(verb, "start", r);
 	capture_out_start(&session->out);
 	verb->fds[FD_STOP] = session->stop_fd;
-	verb->fds[FD_CAPTURE] = netobs_capture_fd(session->capture);
+	verb->fds[FD_CAPTURE] = netobs_fd(session->capture);
 	verb->n_fds = FD_CAPTURE + 1;
 	verb->watches_stdout = session->out.fd == STDOUT_FILENO;
 	live_say("capture", "capturing");
@@ -191,10 +191,10 @@ static int dispatch_file(void *object)
 	if (session->out.error)
 		verb_stop(verb);
 	if (verb->is_stopping && verb->fds[FD_STOP] >= 0) {
-		netobs_capture_stop(session->capture);
+		netobs_stop(session->capture);
 		verb->fds[FD_STOP] = -1;
 	}
-	r = netobs_capture_dispatch(session->capture);
+	r = netobs_dispatch(session->capture);
 	pass_packets(session);
 	return r;
 }
@@ -225,13 +225,13 @@ static int finish_capture(struct session *session)
 
 	if (!session->capture)
 		return 0;
-	netobs_capture_stop(session->capture);
+	netobs_stop(session->capture);
 	do {
-		struct pollfd fd = { .fd = netobs_capture_fd(session->capture),
+		struct pollfd fd = { .fd = netobs_fd(session->capture),
 				     .events = POLLIN };
 
 		poll(&fd, 1, -1);
-		r = netobs_capture_dispatch(session->capture);
+		r = netobs_dispatch(session->capture);
 		capture_listen_flush(&session->listener);
 	} while (r >= 0 || r == -EINTR);
 	capture_listen_stats(&session->listener);
@@ -258,7 +258,7 @@ static void start_for_clients(struct session *session)
 /* Begin the next step of the start once the previous one is done. */
 static void advance_start(struct session *session)
 {
-	struct netobs_capture *capture;
+	struct netobs *capture;
 	int r;
 
 	if (!capture_start_take(session->start, &capture, &r))
@@ -281,7 +281,7 @@ static void advance_start(struct session *session)
 /* No further step is begun. */
 static void end_start(struct session *session)
 {
-	struct netobs_capture *capture;
+	struct netobs *capture;
 	int r;
 
 	if (!capture_start_finish(session->start, &capture, &r) || r < 0)
@@ -289,7 +289,7 @@ static void end_start(struct session *session)
 	if (session->is_made)
 		session->capture = capture;
 	else
-		netobs_capture_free(capture);
+		netobs_free(capture);
 }
 
 /*
@@ -311,13 +311,13 @@ static void follow_clients(struct session *session)
 		capture_listen_begin(&session->listener, session->capture);
 		return;
 	}
-	netobs_capture_stop(session->capture);
+	netobs_stop(session->capture);
 	session->is_ending = true;
 }
 
 static int dispatch_for_clients(struct session *session)
 {
-	int r = session->capture ? netobs_capture_dispatch(session->capture) : 0;
+	int r = session->capture ? netobs_dispatch(session->capture) : 0;
 
 	if (r == -ECANCELED && session->is_ending) {
 		end_capture(session);
@@ -370,7 +370,7 @@ static int start_listening(void *object)
 	listen_where(&session->listener.server.listener, text, sizeof(text));
 	fprintf(stderr, "netobsctl capture: listening on %s\n", text);
 	/* Free the capture that was made to check the options. */
-	netobs_capture_free(TAKE_PTR(session->capture));
+	netobs_free(TAKE_PTR(session->capture));
 	r = capture_start_new(print_capture_log, session, &session->start);
 	if (r < 0) {
 		capture_listen_close(&session->listener);
@@ -389,7 +389,7 @@ static int prepare_readers(void *object)
 	struct session *session = object;
 
 	session->verb.fds[FD_CAPTURE] =
-		session->capture ? netobs_capture_fd(session->capture) : -1;
+		session->capture ? netobs_fd(session->capture) : -1;
 	return are_refused_unlogged(session) ? left_ms(session->refused_ms) : -1;
 }
 

@@ -50,7 +50,7 @@ struct drops {
 	struct verb verb;
 	struct options options;
 	char *filter; /* NULL: all */
-	struct netobs_drops *observer;
+	struct netobs *observer;
 	struct drop_rows rows;
 	struct drop_counters counters; /* counters of the tables */
 };
@@ -131,10 +131,10 @@ static int start_drops(void *object)
 	int r = netobs_drops_new(&opts, &drops->observer);
 
 	drops->verb.status = r < 0 ? args_refusal_status(r) : EXIT_FINE;
-	r = r ?: netobs_drops_start(drops->observer);
+	r = r ?: netobs_start(drops->observer);
 	if (r < 0)
 		return verb_fail(&drops->verb, "start", r);
-	drops->verb.fds[drops->verb.n_fds++] = netobs_drops_fd(drops->observer);
+	drops->verb.fds[drops->verb.n_fds++] = netobs_fd(drops->observer);
 	privileges_drop(&none, KEEP_FILES);
 	live_start(&drops->verb.live, !is_json(drops));
 	if (!drops->verb.live.is_screen)
@@ -149,12 +149,12 @@ static int start_drops(void *object)
 
 static int dispatch_drops(void *object)
 {
-	return netobs_drops_dispatch(((struct drops *)object)->observer);
+	return netobs_dispatch(((struct drops *)object)->observer);
 }
 
 static void stop_drops(void *object)
 {
-	netobs_drops_stop(((struct drops *)object)->observer);
+	netobs_stop(((struct drops *)object)->observer);
 }
 
 static int print_left_out(void *object, int r)
@@ -190,7 +190,7 @@ static int run_drops(struct drops *drops)
 		.duration_ms = drops->options.duration_ms,
 	};
 	status = verb_run(&drops->verb);
-	netobs_drops_free(drops->observer);
+	netobs_free(drops->observer);
 	drop_rows_clear(&drops->rows);
 	drop_counters_clear(&drops->counters);
 	return status;

@@ -38,7 +38,7 @@ static const struct args_command command = {
 struct session {
 	struct verb verb;
 	struct sessions_config config;
-	struct netobs_sessions *sessions;
+	struct netobs *sessions;
 	struct output_list outputs;
 	uint64_t left; /* records still to be printed */
 };
@@ -92,10 +92,10 @@ static int start_sessions(void *object)
 		verb->status = args_refusal_status(r);
 		return verb_fail(verb, "use these options", r);
 	}
-	r = netobs_sessions_start(session->sessions);
+	r = netobs_start(session->sessions);
 	if (r < 0)
 		return verb_fail(verb, "start", r);
-	verb->fds[verb->n_fds++] = netobs_sessions_fd(session->sessions);
+	verb->fds[verb->n_fds++] = netobs_fd(session->sessions);
 	/* Outputs may start threads, which would keep more. */
 	privileges_drop(&none, KEEP_FILES);
 	r = output_list_open(&session->outputs, NULL);
@@ -113,7 +113,7 @@ static int start_sessions(void *object)
 static int dispatch_sessions(void *object)
 {
 	struct session *session = object;
-	const int r = netobs_sessions_dispatch(session->sessions);
+	const int r = netobs_dispatch(session->sessions);
 
 	if (r)
 		output_list_interval(&session->outputs);
@@ -122,7 +122,7 @@ static int dispatch_sessions(void *object)
 
 static void stop_sessions(void *object)
 {
-	netobs_sessions_stop(((struct session *)object)->sessions);
+	netobs_stop(((struct session *)object)->sessions);
 }
 
 static int finish_sessions(void *object, int r)
@@ -174,7 +174,7 @@ int cmd_sessions(int argc, char **argv)
 	if (result == ARGS_RUN)
 		result = parse_outputs(&session);
 	status = result == ARGS_RUN ? verb_run(&session.verb) : (int)result;
-	netobs_sessions_free(session.sessions);
+	netobs_free(session.sessions);
 	output_list_free(&session.outputs);
 	args_list_clear(&config->output_specs);
 	return status;

@@ -76,7 +76,7 @@ struct watch {
 	struct verb verb;
 	struct options options;
 	char *filter; /* NULL: all connections */
-	struct netobs_trace *trace;
+	struct netobs *trace;
 	struct alert_rules rules;
 	struct netobs *observer; /* of alerts; NULL: there are no rules */
 	struct trace_outputs outputs;
@@ -300,7 +300,7 @@ static int dispatch_trace(void *object)
 
 	if (watch->observer && !watch->verb.is_stopping)
 		r = netobs_dispatch(watch->observer);
-	r = r < 0 ? r : netobs_trace_dispatch(watch->trace);
+	r = r < 0 ? r : netobs_dispatch(watch->trace);
 	if (r)
 		flush_output(watch);
 	return r;
@@ -308,7 +308,7 @@ static int dispatch_trace(void *object)
 
 static void stop_watch(void *object)
 {
-	netobs_trace_stop(((struct watch *)object)->trace);
+	netobs_stop(((struct watch *)object)->trace);
 }
 
 static bool wants_netfilter(const struct watch *watch)
@@ -369,13 +369,13 @@ static int open_trace(struct watch *watch)
 	opts.user = watch;
 	r = make_observer(watch) ?: netobs_trace_new(&opts, &watch->trace);
 	if (!r && watch->verb.is_stopping) /* by a signal that came before */
-		netobs_trace_stop(watch->trace);
-	r = r ?: netobs_trace_start(watch->trace);
+		netobs_stop(watch->trace);
+	r = r ?: netobs_start(watch->trace);
 	if (!r && watch->observer)
 		r = netobs_start(watch->observer);
 	if (r < 0)
 		return verb_fail(verb, "start", r);
-	verb->fds[verb->n_fds++] = netobs_trace_fd(watch->trace);
+	verb->fds[verb->n_fds++] = netobs_fd(watch->trace);
 	verb->fds[verb->n_fds++] =
 		watch->observer ? netobs_fd(watch->observer) : -1;
 	privileges_drop(wanted->rules.n ? &wanted->interfaces : &none,
@@ -425,7 +425,7 @@ static int end_report(struct watch *watch)
 }
 
 /* Say on stderr what the result lacks, if anything. */
-static void report_left_out(const struct netobs_trace *trace)
+static void report_left_out(const struct netobs *trace)
 {
 	struct netobs_trace_stats stats = { .sz = sizeof(stats) };
 
@@ -510,7 +510,7 @@ static int run_trace(struct watch *watch)
 		status = verb_run(&watch->verb);
 	netobs_free(watch->observer);
 	alert_rules_clear(&watch->rules);
-	netobs_trace_free(watch->trace);
+	netobs_free(watch->trace);
 	return status;
 }
 

@@ -47,7 +47,7 @@ int service_drops_prepare(struct service_drops *drops,
 	r = netobs_drops_new(&opts, &drops->observer);
 	drops->is_new = r == 0;
 	r = r ?: share_drops(drops, ctx);
-	r = r ?: netobs_drops_start(drops->observer);
+	r = r ?: netobs_start(drops->observer);
 	if (r < 0)
 		service_drops_abandon(drops);
 	return r;
@@ -58,7 +58,7 @@ static void free_drops_observer(struct service_drops *drops)
 	service_drops_refresh(drops);
 	drops->lost_before = drops->totals.lost_packets;
 	drops->missed_before = drops->totals.missed;
-	netobs_drops_free(TAKE_PTR(drops->observer));
+	netobs_free(TAKE_PTR(drops->observer));
 	drops->is_new = drops->is_leaving = false;
 }
 
@@ -70,9 +70,8 @@ void service_drops_abandon(struct service_drops *drops)
 
 int service_drops_fd(const struct service_drops *drops)
 {
-	return drops->observer && !drops->is_new ?
-		       netobs_drops_fd(drops->observer) :
-		       -1;
+	return drops->observer && !drops->is_new ? netobs_fd(drops->observer) :
+						   -1;
 }
 
 int service_drops_dispatch(struct service_drops *drops)
@@ -82,7 +81,7 @@ int service_drops_dispatch(struct service_drops *drops)
 	if (drops->is_new)
 		return 0;
 	if (drops->observer) {
-		r = netobs_drops_dispatch(drops->observer);
+		r = netobs_dispatch(drops->observer);
 		if (r == -ECANCELED)
 			free_drops_observer(drops);
 	}
@@ -92,7 +91,7 @@ int service_drops_dispatch(struct service_drops *drops)
 void service_drops_stop(struct service_drops *drops)
 {
 	drops->is_leaving = drops->observer;
-	netobs_drops_stop(drops->observer);
+	netobs_stop(drops->observer);
 }
 
 void service_drops_commit(struct service_drops *drops,
@@ -119,5 +118,5 @@ void service_drops_refresh(struct service_drops *drops)
 
 void service_drops_done(struct service_drops *drops)
 {
-	netobs_drops_free(TAKE_PTR(drops->observer));
+	netobs_free(TAKE_PTR(drops->observer));
 }

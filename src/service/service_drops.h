@@ -10,7 +10,7 @@
 #include "service_config.h"
 
 struct service_drops {
-	struct netobs_drops *observer; /* NULL: no drops are observed */
+	struct netobs *observer; /* NULL: no drops are observed */
 	bool is_new; /* nothing is read from it until a reload is in effect */
 	bool is_leaving; /* delivers its last drops, then is freed */
 	struct drop_totals totals;

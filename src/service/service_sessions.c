@@ -51,7 +51,7 @@ int service_sessions_prepare(struct service_sessions *sessions,
 	r = netobs_sessions_new(&opts, &sessions->observer);
 	sessions->is_new = r == 0;
 	r = r ?: share_names(sessions, ctx);
-	r = r ?: netobs_sessions_start(sessions->observer);
+	r = r ?: netobs_start(sessions->observer);
 	if (r < 0)
 		service_sessions_abandon(sessions);
 	return r;
@@ -61,14 +61,14 @@ void service_sessions_abandon(struct service_sessions *sessions)
 {
 	if (!sessions->is_new)
 		return;
-	netobs_sessions_free(TAKE_PTR(sessions->observer));
+	netobs_free(TAKE_PTR(sessions->observer));
 	sessions->is_new = sessions->is_leaving = false;
 }
 
 int service_sessions_fd(const struct service_sessions *sessions)
 {
 	return sessions->observer && !sessions->is_new ?
-		       netobs_sessions_fd(sessions->observer) :
+		       netobs_fd(sessions->observer) :
 		       -1;
 }
 
@@ -76,7 +76,7 @@ static void free_observer(struct service_sessions *sessions)
 {
 	sessions->past =
 		service_sessions_totals(sessions); /* it has no open ones */
-	netobs_sessions_free(TAKE_PTR(sessions->observer));
+	netobs_free(TAKE_PTR(sessions->observer));
 	sessions->is_leaving = false;
 }
 
@@ -88,7 +88,7 @@ int service_sessions_dispatch(struct service_sessions *sessions)
 		return -ECANCELED;
 	if (sessions->is_new)
 		return 0;
-	r = netobs_sessions_dispatch(sessions->observer);
+	r = netobs_dispatch(sessions->observer);
 	if (r == -ECANCELED)
 		free_observer(sessions);
 	return r < 0 && r != -EINTR ? r : 0;
@@ -99,7 +99,7 @@ void service_sessions_stop(struct service_sessions *sessions)
 	if (!sessions->observer)
 		return;
 	sessions->is_leaving = true;
-	netobs_sessions_stop(sessions->observer);
+	netobs_stop(sessions->observer);
 }
 
 void service_sessions_commit(struct service_sessions *sessions,
@@ -133,5 +133,5 @@ service_sessions_totals(const struct service_sessions *sessions)
 
 void service_sessions_done(struct service_sessions *sessions)
 {
-	netobs_sessions_free(TAKE_PTR(sessions->observer));
+	netobs_free(TAKE_PTR(sessions->observer));
 }

@@ -44,7 +44,7 @@ void session_queue_clear(struct session_queue *queue);
 /* ---- Service sessions ------------------------------------------------------------------ */
 
 struct service_sessions {
-	struct netobs_sessions *observer; /* NULL: no sessions are observed */
+	struct netobs *observer; /* NULL: no sessions are observed */
 	bool is_new;	 /* delivers nothing until a reload is in effect */
 	bool is_leaving; /* delivers its last sessions, then is freed */
 	struct session_choice choice;

@@ -73,7 +73,7 @@ static void free_tracer(struct service_trace *trace)
 {
 	trace->past = service_trace_totals(trace);
 	trace->past.connections = 0;
-	netobs_trace_free(TAKE_PTR(trace->tracer));
+	netobs_free(TAKE_PTR(trace->tracer));
 	trace->is_leaving = false;
 }
 
@@ -247,7 +247,7 @@ int service_trace_fd(const struct service_trace *trace)
 {
 	if (is_loading(trace))
 		return trace_loader_fd(trace->loader);
-	return trace->tracer ? netobs_trace_fd(trace->tracer) : -1;
+	return trace->tracer ? netobs_fd(trace->tracer) : -1;
 }
 
 /* An idle tracer has delivered all. */
@@ -272,7 +272,7 @@ int service_trace_dispatch(struct service_trace *trace)
 		take_tracer(trace);
 	if (!trace->tracer)
 		return is_loading(trace) ? 0 : -ECANCELED;
-	r = netobs_trace_dispatch(trace->tracer);
+	r = netobs_dispatch(trace->tracer);
 	if (r >= 0 || r == -EINTR) {
 		if (!trace->is_leaving)
 			rest_if_idle(trace);
@@ -298,12 +298,12 @@ void service_trace_stop(struct service_trace *trace)
 	abandon_loading(trace);
 	trace->is_stopped = true;
 	trace->is_leaving = trace->tracer;
-	netobs_trace_stop(trace->tracer);
+	netobs_stop(trace->tracer);
 }
 
 void service_trace_done(struct service_trace *trace)
 {
-	netobs_trace_free(TAKE_PTR(trace->tracer));
+	netobs_free(TAKE_PTR(trace->tracer));
 	trace_loader_free(TAKE_PTR(trace->loader));
 	free(TAKE_PTR(trace->waiting));
 }

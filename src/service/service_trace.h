@@ -22,7 +22,7 @@ struct service_trace_rule {
 enum { TRACE_WAITING_MAX = 4096 };
 
 struct service_trace {
-	struct netobs_trace *tracer; /* NULL: nothing is traced */
+	struct netobs *tracer;	     /* NULL: nothing is traced */
 	struct trace_loader *loader; /* NULL: none was needed yet */
 	/* Alerts whose connections will be traced once the tracer is loaded. */
 	struct netobs_alert *waiting;

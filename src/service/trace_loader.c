@@ -11,7 +11,7 @@
 /* A tracer and the state of its callbacks: the thread's, and after loading the loader's. */
 struct trace_work {
 	struct netobs_trace_opts opts; /* the caller's */
-	struct netobs_trace *tracer;
+	struct netobs *tracer;
 	int result;
 	struct log_lines lines; /* until it is taken */
 	bool is_taken;
@@ -63,14 +63,14 @@ static void load_tracer(void *arg)
 	opts.on_log = pass_message;
 	opts.user = work;
 	err = netobs_trace_new(&opts, &work->tracer);
-	work->result = err ?: netobs_trace_start(work->tracer);
+	work->result = err ?: netobs_start(work->tracer);
 }
 
 static void free_trace_work(void *arg)
 {
 	struct trace_work *work = arg;
 
-	netobs_trace_free(work->tracer);
+	netobs_free(work->tracer);
 	log_lines_done(&work->lines);
 	free(work);
 }
@@ -122,8 +122,8 @@ bool trace_loader_is_busy(const struct trace_loader *loader)
 	return loader->is_busy;
 }
 
-bool trace_loader_take(struct trace_loader *loader,
-		       struct netobs_trace **ret_tracer, int *ret_result)
+bool trace_loader_take(struct trace_loader *loader, struct netobs **ret_tracer,
+		       int *ret_result)
 {
 	struct trace_work *work = worker_take(loader->worker);
 	struct log log;

@@ -39,7 +39,7 @@ bool trace_loader_is_busy(const struct trace_loader *loader);
  * @param ret_tracer  the caller's; NULL on failure
  * @return whether one has been started, or has failed to: *@ret_result is 0 or -errno then
  */
-bool trace_loader_take(struct trace_loader *loader,
-		       struct netobs_trace **ret_tracer, int *ret_result);
+bool trace_loader_take(struct trace_loader *loader, struct netobs **ret_tracer,
+		       int *ret_result);
 
 #endif

@@ -198,7 +198,7 @@ static void capture_packets(void)
 {
 	struct netobs_capture_stats *stats = guarded(sizeof(*stats));
 	NETOBS_OPTS(netobs_capture_opts, opts);
-	struct netobs_capture *capture = NULL;
+	struct netobs *capture = NULL;
 
 	opts.on_packet = on_packet;
 	SET_LATER(&opts);
@@ -212,7 +212,7 @@ static void capture_packets(void)
 	check_guard(stats, sizeof(*stats));
 	CHECK(stats->sz <= sizeof(*stats) && IS_LATER_ZERO(stats));
 	free(stats);
-	netobs_capture_free(capture);
+	netobs_free(capture);
 }
 
 static void on_session(const struct netobs_session *session, void *user)
@@ -225,7 +225,7 @@ static void follow_sessions(void)
 {
 	struct netobs_sessions_stats *stats = guarded(sizeof(*stats));
 	NETOBS_OPTS(netobs_sessions_opts, opts);
-	struct netobs_sessions *sessions = NULL;
+	struct netobs *sessions = NULL;
 
 	opts.on_session = on_session;
 	SET_LATER(&opts);
@@ -239,7 +239,7 @@ static void follow_sessions(void)
 	check_guard(stats, sizeof(*stats));
 	CHECK(stats->sz <= sizeof(*stats) && IS_LATER_ZERO(stats));
 	free(stats);
-	netobs_sessions_free(sessions);
+	netobs_free(sessions);
 }
 
 static void on_drop(const struct netobs_drop *drop, void *user)
@@ -252,7 +252,7 @@ static void follow_drops(void)
 {
 	struct netobs_drops_stats *stats = guarded(sizeof(*stats));
 	NETOBS_OPTS(netobs_drops_opts, opts);
-	struct netobs_drops *drops = NULL;
+	struct netobs *drops = NULL;
 
 	opts.on_drop = on_drop;
 	SET_LATER(&opts);
@@ -266,7 +266,7 @@ static void follow_drops(void)
 	check_guard(stats, sizeof(*stats));
 	CHECK(stats->sz <= sizeof(*stats) && IS_LATER_ZERO(stats));
 	free(stats);
-	netobs_drops_free(drops);
+	netobs_free(drops);
 }
 
 #ifdef NEWER /* older programs have no callback for them */

@@ -20,7 +20,7 @@ enum { LO = 1, PORT = 40000, PACKETS = 50, FRAME = LAB_BYTES + 14 };
 
 struct fixture {
 	struct lab lab;
-	struct netobs_capture *capture;
+	struct netobs *capture;
 	struct netobs_packet_writer *writer;
 	uint32_t packets[NETOBS_DIRECTIONS]; /* [NETOBS_BOTH]: all */
 	uint32_t wrong;			     /* of another length */
@@ -105,7 +105,7 @@ static int teardown(void **state)
 	struct fixture *f = *state;
 
 	netobs_packet_writer_free(f->writer);
-	netobs_capture_free(f->capture);
+	netobs_free(f->capture);
 	lab_leave(&f->lab);
 	return 0;
 }
@@ -127,11 +127,10 @@ static struct netobs_capture_opts options(struct fixture *f)
 
 static int dispatch(struct fixture *f)
 {
-	struct pollfd fd = { .fd = netobs_capture_fd(f->capture),
-			     .events = POLLIN };
+	struct pollfd fd = { .fd = netobs_fd(f->capture), .events = POLLIN };
 
 	poll(&fd, 1, 100);
-	return netobs_capture_dispatch(f->capture);
+	return netobs_dispatch(f->capture);
 }
 
 static void start(struct fixture *f)
@@ -139,17 +138,17 @@ static void start(struct fixture *f)
 	const struct netobs_capture_opts opts = options(f);
 
 	assert_int_equal(netobs_capture_new(&opts, &f->capture), 0);
-	assert_int_equal(netobs_capture_start(f->capture), 0);
+	assert_int_equal(netobs_start(f->capture), 0);
 }
 
 static void end(struct fixture *f)
 {
 	int ret = 0;
 
-	netobs_capture_stop(f->capture);
+	netobs_stop(f->capture);
 	await_by(ret < 0, ret = dispatch(f));
 	assert_int_equal(ret, -ECANCELED);
-	assert_int_equal(netobs_capture_dispatch(f->capture), -ECANCELED);
+	assert_int_equal(netobs_dispatch(f->capture), -ECANCELED);
 }
 
 #define CASE(name) TEST_OF(name, struct fixture *f, setup, teardown)
@@ -209,7 +208,7 @@ CASE(packets_have_the_process_that_sent_them)
 	}
 	opts.flags = NETOBS_CAPTURE_PROCESSES;
 	assert_int_equal(netobs_capture_new(&opts, &f->capture), 0);
-	assert_int_equal(netobs_capture_start(f->capture), 0);
+	assert_int_equal(netobs_start(f->capture), 0);
 	assert_named(f, 2 * PACKETS);
 }
 
@@ -237,7 +236,7 @@ CASE(stops_amid_packets_with_all_accounted_for)
 
 	opts.disable_features = 1 << NETOBS_FEATURE_TCX;
 	assert_int_equal(netobs_capture_new(&opts, &f->capture), 0);
-	assert_int_equal(netobs_capture_start(f->capture), 0);
+	assert_int_equal(netobs_start(f->capture), 0);
 	sender = fork();
 	if (!sender) {
 		alarm(10);
@@ -314,7 +313,7 @@ CASE(losses_between_two_files_are_in_the_second)
 
 	opts.buffer_bytes = 1 << 20;
 	assert_int_equal(netobs_capture_new(&opts, &f->capture), 0);
-	assert_int_equal(netobs_capture_start(f->capture), 0);
+	assert_int_equal(netobs_start(f->capture), 0);
 	writer.capture = f->capture;
 	assert_int_equal(netobs_packet_writer_new(&writer, &f->writer), 0);
 	while (!stats.lost) { /* nothing is read */
@@ -374,7 +373,7 @@ CASE(packets_of_one_cpu_may_fill_the_buffer)
 	opts.buffer_bytes = BUFFER;
 	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
 	assert_int_equal(netobs_capture_new(&opts, &f->capture), 0);
-	assert_int_equal(netobs_capture_start(f->capture), 0);
+	assert_int_equal(netobs_start(f->capture), 0);
 	move_to_cpu(0);
 	while (!stats.lost) { /* nothing is read */
 		lab_send(PORT, PACKETS);
@@ -402,8 +401,8 @@ CASE(a_start_that_is_to_stop_waits_for_no_more_interfaces)
 	opts.interfaces = NULL;
 	opts.disable_features = 1 << NETOBS_FEATURE_EXPEDITE;
 	assert_int_equal(netobs_capture_new(&opts, &f->capture), 0);
-	netobs_capture_stop(f->capture);
-	assert_int_equal(netobs_capture_start(f->capture), 0);
+	netobs_stop(f->capture);
+	assert_int_equal(netobs_start(f->capture), 0);
 	assert_int_equal(netobs_capture_stats_get(f->capture, &stats), 0);
 	if (lab_has_tcx())
 		assert_in_range(stats.attached, 0, 2 * pairs - 1);
@@ -439,10 +438,10 @@ CASE(wrong_options_are_refused)
 		assert_non_null(strstr(f->error, cases[i].name));
 	}
 	assert_int_equal(netobs_capture_new(NULL, &f->capture), -EINVAL);
-	assert_int_equal(netobs_capture_start(NULL), -EINVAL);
-	assert_int_equal(netobs_capture_dispatch(NULL), -EINVAL);
-	netobs_capture_stop(NULL);
-	netobs_capture_free(NULL);
+	assert_int_equal(netobs_start(NULL), -EINVAL);
+	assert_int_equal(netobs_dispatch(NULL), -EINVAL);
+	netobs_stop(NULL);
+	netobs_free(NULL);
 }
 
 CASE(interfaces_that_are_not_there_are_errors)
@@ -452,10 +451,10 @@ CASE(interfaces_that_are_not_there_are_errors)
 
 	opts.interfaces = nothing;
 	assert_int_equal(netobs_capture_new(&opts, &f->capture), 0);
-	assert_int_equal(netobs_capture_dispatch(f->capture), -EINVAL);
-	assert_int_equal(netobs_capture_start(f->capture), -ENODEV);
-	assert_non_null(strstr(netobs_capture_last_error(f->capture), "nosuch0"));
-	assert_int_equal(netobs_capture_start(f->capture), -EALREADY);
+	assert_int_equal(netobs_dispatch(f->capture), -EINVAL);
+	assert_int_equal(netobs_start(f->capture), -ENODEV);
+	assert_non_null(strstr(netobs_last_error(f->capture), "nosuch0"));
+	assert_int_equal(netobs_start(f->capture), -EALREADY);
 }
 
 CASE(nothing_is_left_open)
@@ -464,7 +463,7 @@ CASE(nothing_is_left_open)
 
 	start(f);
 	lab_send(PORT, PACKETS);
-	netobs_capture_free(TAKE_PTR(f->capture));
+	netobs_free(TAKE_PTR(f->capture));
 	lab_await_fds(before);
 	lab_await_bare("lo");
 }

@@ -19,7 +19,7 @@ enum {
 };
 
 struct shared {
-	struct netobs_drops *drops;
+	struct netobs *drops;
 	uint64_t packets; /* to PORT */
 };
 
@@ -50,31 +50,29 @@ static void start_shared(struct context_fixture *f, struct shared *shared,
 	make_observer(shared, drops_ms);
 	assert_int_equal(netobs_drops_share(shared->drops, f->ctx), 0);
 	assert_int_equal(netobs_drops_share(shared->drops, f->ctx), -EALREADY);
-	assert_int_equal(netobs_drops_start(shared->drops), 0);
+	assert_int_equal(netobs_start(shared->drops), 0);
 }
 
 static void await_drops(struct shared *shared, uint64_t packets)
 {
-	struct pollfd fd = { .fd = netobs_drops_fd(shared->drops),
-			     .events = POLLIN };
+	struct pollfd fd = { .fd = netobs_fd(shared->drops), .events = POLLIN };
 
 	while (shared->packets < packets) {
 		assert_int_equal(poll(&fd, 1, PATIENCE_MS), 1);
-		assert_true(netobs_drops_dispatch(shared->drops) >= 0);
+		assert_true(netobs_dispatch(shared->drops) >= 0);
 	}
 	assert_int_equal(shared->packets, packets);
 }
 
 static void stop_drops(struct shared *shared)
 {
-	struct pollfd fd = { .fd = netobs_drops_fd(shared->drops),
-			     .events = POLLIN };
+	struct pollfd fd = { .fd = netobs_fd(shared->drops), .events = POLLIN };
 	int n;
 
-	netobs_drops_stop(shared->drops);
+	netobs_stop(shared->drops);
 	do {
 		poll(&fd, 1, PATIENCE_MS);
-		n = netobs_drops_dispatch(shared->drops);
+		n = netobs_dispatch(shared->drops);
 	} while (n >= 0);
 	assert_int_equal(n, -ECANCELED);
 }
@@ -123,7 +121,7 @@ CONTEXT_TEST(both_have_each_drop)
 	assert_int_equal(shared.packets, 4 * PACKETS);
 	/* What came after the last record is no matter of flows. */
 	assert_int_equal(check_sums(f), 0);
-	netobs_drops_free(shared.drops);
+	netobs_free(shared.drops);
 }
 
 /* And where the flows have drops read long before the observer's interval ends. */
@@ -137,7 +135,7 @@ CONTEXT_TEST(intervals_of_flows_bring_drops)
 		assert_true(netobs_poll(f->ctx, PATIENCE_MS) >= 0);
 	assert_int_equal(shared.packets, PACKETS);
 	stop_drops(&shared);
-	netobs_drops_free(shared.drops);
+	netobs_free(shared.drops);
 	lab_send(PORT, PACKETS);
 	context_stop(f->ctx);
 	assert_int_equal(dropped_in_flows(f), 2 * PACKETS);
@@ -157,7 +155,7 @@ CONTEXT_TEST(the_observer_goes_on_without_the_context)
 	lab_send(PORT, PACKETS);
 	stop_drops(&shared);
 	assert_int_equal(shared.packets, 3 * PACKETS);
-	netobs_drops_free(shared.drops);
+	netobs_free(shared.drops);
 }
 
 CONTEXT_TEST(a_context_without_drops_has_none_to_share)
@@ -169,10 +167,10 @@ CONTEXT_TEST(a_context_without_drops_has_none_to_share)
 	assert_int_equal(netobs_drops_share(shared.drops, f->ctx), -ENOENT);
 	assert_int_equal(netobs_drops_share(shared.drops, NULL), -EINVAL);
 	assert_int_equal(netobs_drops_share(NULL, f->ctx), -EINVAL);
-	assert_int_equal(netobs_drops_start(shared.drops), 0);
+	assert_int_equal(netobs_start(shared.drops), 0);
 	lab_send(PORT, PACKETS);
 	await_drops(&shared, PACKETS);
-	netobs_drops_free(shared.drops);
+	netobs_free(shared.drops);
 }
 
 /* ---- Rules ------------------------------------------------------------------------------ */

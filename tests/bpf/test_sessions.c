@@ -20,7 +20,7 @@ enum { PATIENCE_MS = 60000 };
 /* The last record of the end that accepted, and of the one that connected. */
 struct fixture {
 	struct lab lab;
-	struct netobs_sessions *sessions;
+	struct netobs *sessions;
 	struct netobs_session ends[2];
 	int n_ended[2]; /* records that say so */
 	int n_open[2];	/* and others */
@@ -54,7 +54,7 @@ static int tear_down(void **state)
 {
 	struct fixture *f = *state;
 
-	netobs_sessions_free(f->sessions);
+	netobs_free(f->sessions);
 	lab_leave(&f->lab);
 	free(f);
 	return 0;
@@ -70,14 +70,14 @@ static bool start(struct fixture *f, uint64_t disabled, uint32_t interval_ms)
 
 	assert_int_equal(netobs_sessions_new(&opts, &f->sessions), 0);
 	if (lab_lacks(LAB_FEATURE(SESSIONS))) {
-		assert_true(netobs_sessions_start(f->sessions) < 0);
-		assert_string_not_equal(netobs_sessions_last_error(f->sessions),
+		assert_true(netobs_start(f->sessions) < 0);
+		assert_string_not_equal(netobs_last_error(f->sessions),
 					"");
-		assert_int_equal(netobs_sessions_dispatch(f->sessions), -EINVAL);
+		assert_int_equal(netobs_dispatch(f->sessions), -EINVAL);
 		return false;
 	}
-	assert_int_equal(netobs_sessions_start(f->sessions), 0);
-	assert_int_equal(netobs_sessions_start(f->sessions), -EALREADY);
+	assert_int_equal(netobs_start(f->sessions), 0);
+	assert_int_equal(netobs_start(f->sessions), -EALREADY);
 	return true;
 }
 
@@ -86,19 +86,18 @@ static void stop(struct fixture *f)
 {
 	const int64_t deadline = now_ms() + PATIENCE_MS;
 	struct netobs_sessions_stats stats = { .sz = sizeof(stats) };
-	struct pollfd fd = { .fd = netobs_sessions_fd(f->sessions),
-			     .events = POLLIN };
+	struct pollfd fd = { .fd = netobs_fd(f->sessions), .events = POLLIN };
 	int r = 0;
 
-	netobs_sessions_stop(f->sessions);
+	netobs_stop(f->sessions);
 	while (r >= 0 && now_ms() < deadline) {
 		poll(&fd, 1, 1000);
-		r = netobs_sessions_dispatch(f->sessions);
+		r = netobs_dispatch(f->sessions);
 	}
 	assert_int_equal(r, -ECANCELED);
 	assert_int_equal(netobs_sessions_stats_get(f->sessions, &stats), 0);
 	assert_int_equal(stats.ended, stats.reported + stats.lost);
-	netobs_sessions_free(TAKE_PTR(f->sessions));
+	netobs_free(TAKE_PTR(f->sessions));
 }
 
 /* A listener, and one that connected. */
@@ -321,12 +320,11 @@ CASE(open_ones_are_reported_at_the_end_if_at_all)
 static void await_open(struct fixture *f, int n, int64_t ms)
 {
 	const int64_t deadline = now_ms() + ms;
-	struct pollfd fd = { .fd = netobs_sessions_fd(f->sessions),
-			     .events = POLLIN };
+	struct pollfd fd = { .fd = netobs_fd(f->sessions), .events = POLLIN };
 
 	while ((f->n_open[0] < n || f->n_open[1] < n) && now_ms() < deadline) {
 		poll(&fd, 1, 100);
-		assert_true(netobs_sessions_dispatch(f->sessions) >= 0);
+		assert_true(netobs_dispatch(f->sessions) >= 0);
 	}
 }
 
@@ -338,8 +336,7 @@ CASE(the_interval_changes_while_sessions_are_followed)
 		return;
 	make_connection(f, true, fds);
 	assert_int_equal(netobs_sessions_interval_set(f->sessions, 99), -EINVAL);
-	assert_non_null(
-		strstr(netobs_sessions_last_error(f->sessions), "interval_ms"));
+	assert_non_null(strstr(netobs_last_error(f->sessions), "interval_ms"));
 	assert_int_equal(netobs_sessions_interval_set(NULL, 100), -EINVAL);
 	await_open(f, 1, 300);
 	assert_int_equal(f->n_open[0] + f->n_open[1], 0);
@@ -395,9 +392,9 @@ CASE(nothing_is_delivered_before_the_start)
 	const NETOBS_OPTS(netobs_sessions_opts, opts, .on_session = on_session);
 
 	assert_int_equal(netobs_sessions_new(&opts, &f->sessions), 0);
-	assert_int_equal(netobs_sessions_dispatch(f->sessions), -EINVAL);
-	assert_int_equal(netobs_sessions_dispatch(NULL), -EINVAL);
-	assert_string_not_equal(netobs_sessions_last_error(f->sessions), "");
+	assert_int_equal(netobs_dispatch(f->sessions), -EINVAL);
+	assert_int_equal(netobs_dispatch(NULL), -EINVAL);
+	assert_string_not_equal(netobs_last_error(f->sessions), "");
 }
 
 CASE(without_names_there_is_nothing_to_share)
@@ -427,7 +424,7 @@ static int start_with_descriptors(rlim_t max)
 	int errors = 0, err;
 	const NETOBS_OPTS(netobs_sessions_opts, opts, .on_session = on_session,
 			  .on_log = count_errors, .user = &errors);
-	struct netobs_sessions *sessions;
+	struct netobs *sessions;
 	struct rlimit before, limit;
 
 	assert_int_equal(netobs_sessions_new(&opts, &sessions), 0);
@@ -435,10 +432,10 @@ static int start_with_descriptors(rlim_t max)
 	limit = before;
 	limit.rlim_cur = max;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	err = netobs_sessions_start(sessions);
+	err = netobs_start(sessions);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_int_equal(errors > 0, err < 0);
-	netobs_sessions_free(sessions);
+	netobs_free(sessions);
 	return err;
 }
 

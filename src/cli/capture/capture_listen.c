@@ -67,8 +67,7 @@ static int queue_block(const void *bytes, size_t len, void *user)
 	return server_queue(user, bytes, len) ? 0 : -ENOBUFS;
 }
 
-static void client_begin(struct capture_client *client,
-			 struct netobs_capture *capture,
+static void client_begin(struct capture_client *client, struct netobs *capture,
 			 enum netobs_packet_format format)
 {
 	const NETOBS_OPTS(netobs_packet_writer_opts, opts, .capture = capture,
@@ -142,8 +141,7 @@ static struct capture_client *client_at(const struct capture_listen *listener,
 	return (struct capture_client *)listener->server.list[i];
 }
 
-void capture_listen_begin(struct capture_listen *listener,
-			  struct netobs_capture *capture)
+void capture_listen_begin(struct capture_listen *listener, struct netobs *capture)
 {
 	for (size_t i = listener->server.n; i-- > 0;)
 		client_begin(client_at(listener, i), capture, listener->format);

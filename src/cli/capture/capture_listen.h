@@ -35,7 +35,7 @@ int capture_listen_open(struct capture_listen *listener, const char *spec,
 
 /* Begin a file for each client that has none yet. */
 void capture_listen_begin(struct capture_listen *listener,
-			  struct netobs_capture *capture);
+			  struct netobs *capture);
 
 void capture_listen_add(struct capture_listen *listener,
 			const struct netobs_packet *packet);

@@ -210,7 +210,7 @@ int capture_out_open(struct capture_out *out,
 	return out->buf && out->ends ? open_target(out) : -ENOMEM;
 }
 
-int capture_out_begin(struct capture_out *out, struct netobs_capture *capture)
+int capture_out_begin(struct capture_out *out, struct netobs *capture)
 {
 	const NETOBS_OPTS(netobs_packet_writer_opts, opts, .capture = capture,
 			  .write = take_block, .user = out,

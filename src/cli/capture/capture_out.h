@@ -46,7 +46,7 @@ int capture_out_open(struct capture_out *out,
 		     const struct capture_out_options *options);
 
 /* Form the beginning of the file. */
-int capture_out_begin(struct capture_out *out, struct netobs_capture *capture);
+int capture_out_begin(struct capture_out *out, struct netobs *capture);
 
 /* Form the beginning of a file for packets of the caller's; see netobs_packet_writer_opts.describe. */
 int capture_out_begin_own(

@@ -18,7 +18,7 @@ struct message {
 /* Work of one thread; the strings of @opts outlive it. */
 struct work {
 	struct netobs_capture_opts opts;
-	struct netobs_capture *capture; /* NULL: the thread makes it */
+	struct netobs *capture; /* NULL: the thread makes it */
 	int result;
 };
 
@@ -37,7 +37,7 @@ static void do_work(void *arg)
 	struct work *work = arg;
 
 	work->result = work->capture ?
-			       netobs_capture_start(work->capture) :
+			       netobs_start(work->capture) :
 			       netobs_capture_new(&work->opts, &work->capture);
 }
 
@@ -64,13 +64,13 @@ int capture_start_new(void (*on_log)(int level, const char *message, void *user)
 
 void capture_start_free(struct capture_start *start)
 {
-	struct netobs_capture *capture;
+	struct netobs *capture;
 	int result;
 
 	if (!start)
 		return;
 	if (capture_start_finish(start, &capture, &result))
-		netobs_capture_free(capture);
+		netobs_free(capture);
 	worker_free(start->worker);
 	free(start);
 }
@@ -94,7 +94,7 @@ void capture_start_make(struct capture_start *start,
 	begin_capture(start);
 }
 
-void capture_start_run(struct capture_start *start, struct netobs_capture *capture)
+void capture_start_run(struct capture_start *start, struct netobs *capture)
 {
 	start->work = (struct work){ .capture = capture };
 	start->is_starting = true;
@@ -130,7 +130,7 @@ bool capture_start_is_busy(const struct capture_start *start)
 }
 
 bool capture_start_take(struct capture_start *start,
-			struct netobs_capture **ret_capture, int *ret_result)
+			struct netobs **ret_capture, int *ret_result)
 {
 	struct work *work = worker_take(start->worker);
 
@@ -139,17 +139,17 @@ bool capture_start_take(struct capture_start *start,
 	start->is_busy = false;
 	hand_on_messages(start);
 	if (work->result < 0)
-		netobs_capture_free(TAKE_PTR(work->capture));
+		netobs_free(TAKE_PTR(work->capture));
 	*ret_capture = TAKE_PTR(work->capture);
 	*ret_result = work->result;
 	return true;
 }
 
 bool capture_start_finish(struct capture_start *start,
-			  struct netobs_capture **ret_capture, int *ret_result)
+			  struct netobs **ret_capture, int *ret_result)
 {
 	if (start->is_busy && start->is_starting)
-		netobs_capture_stop(start->work.capture);
+		netobs_stop(start->work.capture);
 	if (start->is_busy)
 		worker_wait(start->worker, -1);
 	return capture_start_take(start, ret_capture, ret_result);

@@ -26,9 +26,8 @@ int capture_start_fd(const struct capture_start *start);
 void capture_start_make(struct capture_start *start,
 			const struct netobs_capture_opts *opts);
 
-/* Begin netobs_capture_start(). @capture belongs to this module until it is taken. */
-void capture_start_run(struct capture_start *start,
-		       struct netobs_capture *capture);
+/* Begin netobs_start(). @capture belongs to this module until it is taken. */
+void capture_start_run(struct capture_start *start, struct netobs *capture);
 
 /**
  * Keep a message of the capture that is made or started, on whatever thread.
@@ -48,13 +47,13 @@ bool capture_start_is_busy(const struct capture_start *start);
  * @return whether there was something; *@ret_result is 0 or -errno then
  */
 bool capture_start_take(struct capture_start *start,
-			struct netobs_capture **ret_capture, int *ret_result);
+			struct netobs **ret_capture, int *ret_result);
 
 /*
  * End the step that is under way, and take its result. Waits for a filter to be compiled or for
  * programs to be loaded, but no longer for interfaces. @return false: nothing was begun
  */
 bool capture_start_finish(struct capture_start *start,
-			  struct netobs_capture **ret_capture, int *ret_result);
+			  struct netobs **ret_capture, int *ret_result);
 
 #endif

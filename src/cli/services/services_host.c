@@ -22,7 +22,7 @@ struct host_watch {
 	struct verb verb;
 	const struct map_options *options;
 	struct netobs *ctx;
-	struct netobs_sessions *sessions; /* NULL: they cannot be observed */
+	struct netobs *sessions; /* NULL: they cannot be observed */
 	struct conversations *conversations;
 	struct edges edges; /* since they were shown */
 	int64_t since_ms; /* when that was, or the beginning; CLOCK_MONOTONIC */
@@ -33,7 +33,7 @@ static void stop_watch(void *object)
 	struct host_watch *watch = object;
 
 	netobs_stop(watch->ctx);
-	netobs_sessions_stop(watch->sessions);
+	netobs_stop(watch->sessions);
 }
 
 static void fail(struct host_watch *watch, int err)
@@ -170,7 +170,7 @@ static void start_sessions(struct host_watch *watch)
 	NETOBS_OPTS(netobs_sessions_opts, opts, .on_session = on_session,
 		    .error = &why, .user = watch);
 	const bool has_names = watch->options->container_names;
-	struct netobs_sessions *sessions;
+	struct netobs *sessions;
 	int r = netobs_sessions_new(&opts, &sessions);
 
 	if (r) {
@@ -179,13 +179,13 @@ static void start_sessions(struct host_watch *watch)
 	}
 	if (has_names)
 		r = netobs_sessions_share(sessions, watch->ctx);
-	r = r ?: netobs_sessions_start(sessions);
+	r = r ?: netobs_start(sessions);
 	if (!r) {
 		watch->sessions = sessions;
 		return;
 	}
-	report_no_sessions(netobs_sessions_last_error(sessions));
-	netobs_sessions_free(sessions);
+	report_no_sessions(netobs_last_error(sessions));
+	netobs_free(sessions);
 }
 
 static int start_host(void *object)
@@ -205,8 +205,8 @@ static int start_host(void *object)
 	start_sessions(watch);
 	privileges_drop(&none, KEEP_FILES | KEEP_PROGRAMS | KEEP_PROCESSES);
 	verb->fds[FD_FLOWS] = netobs_fd(watch->ctx);
-	verb->fds[FD_SESSIONS] =
-		watch->sessions ? netobs_sessions_fd(watch->sessions) : -1;
+	verb->fds[FD_SESSIONS] = watch->sessions ? netobs_fd(watch->sessions) :
+						   -1;
 	verb->n_fds = 2;
 	watch->since_ms = now_ms();
 	live_start(&verb->live, watch->options->output == SERVICES_TABLE &&
@@ -236,7 +236,7 @@ static int dispatch_host(void *object)
 	int *fds = watch->verb.fds, r = 0;
 
 	if (fds[FD_SESSIONS] >= 0)
-		r = check_result(netobs_sessions_dispatch(watch->sessions),
+		r = check_result(netobs_dispatch(watch->sessions),
 				 &fds[FD_SESSIONS]);
 	if (!r && fds[FD_FLOWS] >= 0)
 		r = check_result(netobs_dispatch(watch->ctx), &fds[FD_FLOWS]);
@@ -284,7 +284,7 @@ int services_of_host(const struct map_options *options)
 		fprintf(stderr, "netobsctl map: %s\n", strerror(ENOMEM));
 	else
 		status = verb_run(&watch.verb);
-	netobs_sessions_free(watch.sessions);
+	netobs_free(watch.sessions);
 	netobs_free(watch.ctx);
 	edges_free(&watch.edges);
 	conversations_free(watch.conversations);

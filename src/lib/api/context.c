@@ -30,11 +30,6 @@ static int open_context_loop(struct netobs *ctx)
 				    on_drain_timer, ctx, &ctx->timer);
 }
 
-static void free_context(struct netobs **ctx)
-{
-	netobs_free(*ctx);
-}
-
 static int init_context(struct netobs *ctx, const struct netobs_opts *opts)
 {
 	int err = opts ? sized_check(opts, sizeof(*opts), &ctx->life.log) : 0;
@@ -65,7 +60,8 @@ void context_forget_callers(struct netobs_opts *opts)
 
 int netobs_new(const struct netobs_opts *opts, struct netobs **ret_ctx)
 {
-	__attribute__((cleanup(free_context))) struct netobs *ctx = NULL;
+	struct netobs *ctx;
+	char(*error)[NETOBS_ERROR_MAX];
 	int err;
 
 	if (!ret_ctx)
@@ -76,22 +72,19 @@ int netobs_new(const struct netobs_opts *opts, struct netobs **ret_ctx)
 	ctx->pinned = PINNED_NONE;
 	context_copy_options(opts, &ctx->opts);
 	context_set_sampling(ctx, &ctx->opts);
-	life_init(&ctx->life, &life_ops, ctx, ctx->opts.on_log, ctx->opts.user);
-	err = log_keep_error(&ctx->life.log, "cannot make a context",
-			     init_context(ctx, opts));
-	if (err) {
-		log_copy_error(&ctx->life.log, ctx->opts.error);
-		return err;
-	}
+	life_init(&ctx->life, &life_ops, ctx->opts.on_log, ctx->opts.user);
+	ctx->life.source = &ctx->source;
+	ctx->source.context = ctx;
+	err = init_context(ctx, opts);
+	error = ctx->opts.error;
 	context_forget_callers(&ctx->opts);
-	*ret_ctx = TAKE_PTR(ctx);
-	return 0;
+	return life_made(&ctx->life, "a context", err, error, ret_ctx);
 }
 
-void netobs_free(struct netobs *ctx)
+static void free_context(void *object)
 {
-	if (!ctx)
-		return;
+	struct netobs *ctx = object;
+
 	sink_source_release(&ctx->source);
 	context_abandon_change(ctx);
 	if (context_leaves(ctx))
@@ -105,11 +98,9 @@ void netobs_free(struct netobs *ctx)
 	pipeline_done(&ctx->pipeline);
 	container_names_close(ctx->names);
 	pinned_close(&ctx->pinned);
-	life_close(&ctx->life);
 	filter_free(ctx->filter);
 	free(ctx->persist);
 	free(ctx->container_root);
-	free(ctx);
 }
 
 /* The ring buffer is readable all the time, but wakes only when it fills up. */
@@ -463,6 +454,13 @@ static uint64_t records_of(const struct netobs *ctx)
 	       ctx->mappings.n_reported;
 }
 
+static void begin_dispatch(void *owner)
+{
+	struct netobs *ctx = owner;
+
+	ctx->records = records_of(ctx);
+}
+
 static int step_context(void *owner)
 {
 	struct netobs *ctx = owner;
@@ -480,59 +478,20 @@ static int step_context(void *owner)
 static const struct life_ops life_ops = {
 	.start = start_context,
 	.stop = stop_context,
+	.begin = begin_dispatch,
 	.step = step_context,
+	.free = free_context,
 	.privileges = PRIVILEGE_ALL,
 };
 
-int context_check_running(const struct netobs *ctx)
+bool is_context(const struct netobs *ctx)
 {
-	return ctx ? life_check(&ctx->life) : -EINVAL;
-}
-
-int netobs_start(struct netobs *ctx)
-{
-	return ctx ? life_start(&ctx->life) : -EINVAL;
-}
-
-int netobs_fd(const struct netobs *ctx)
-{
-	return ctx ? ctx->life.loop.fd : -EINVAL;
-}
-
-int netobs_dispatch(struct netobs *ctx)
-{
-	if (!ctx)
-		return -EINVAL;
-	ctx->records = records_of(ctx);
-	return life_dispatch(&ctx->life);
-}
-
-void netobs_stop(struct netobs *ctx)
-{
-	if (ctx)
-		life_stop(&ctx->life);
-}
-
-const char *netobs_last_error(const struct netobs *ctx)
-{
-	return ctx ? ctx->life.error.text : "";
-}
-
-int netobs_poll(struct netobs *ctx, int timeout_ms)
-{
-	struct pollfd fd;
-
-	if (context_check_running(ctx))
-		return netobs_dispatch(ctx); /* for its error */
-	fd = (struct pollfd){ .fd = ctx->life.loop.fd, .events = POLLIN };
-	if (poll(&fd, 1, timeout_ms) < 0)
-		return -errno;
-	return netobs_dispatch(ctx);
+	return life_as(ctx, &life_ops);
 }
 
 int netobs_drain(struct netobs *ctx)
 {
-	int err = context_check_running(ctx);
+	int err = is_context(ctx) ? life_check(&ctx->life) : -EINVAL;
 	uint64_t before;
 
 	if (err)

@@ -29,9 +29,9 @@ struct held_alerts {
 };
 
 struct netobs {
-	struct sink_source source; /* first: sinks see nothing else */
+	struct life life; /* first; other objects of the library have nothing else of it */
+	struct sink_source source; /* what sinks see */
 	struct netobs_opts opts;
-	struct life life;
 	struct host host;
 	struct filter *filter;		  /* NULL: all packets */
 	const struct filter *next_filter; /* during a change, if it is another */
@@ -70,6 +70,9 @@ struct netobs {
 
 /* netobs_connections() has connections that ended for so long. */
 enum { CONTEXT_ENDED_S = 10 };
+
+/* @return whether it is a context, and no other object of the library, nor NULL */
+bool is_context(const struct netobs *ctx);
 
 /* Copy the options that the caller's headers know; others keep their defaults. */
 void context_copy_options(const struct netobs_opts *opts,
@@ -122,9 +125,6 @@ int context_check_change(const struct netobs *ctx, const struct netobs_opts *to,
 /* Take the programs that were loaded for a change that was begun. @return whether there were */
 bool context_take_loaded(const struct netobs *ctx, uint16_t netns,
 			 enum link_kind link, struct programs *ret_programs);
-
-/* The error that calls of a context that does not run end with. */
-int context_check_running(const struct netobs *ctx);
 
 /* Apply the change that was begun, if it is prepared and no drain is under way. */
 void context_go_on_changing(struct netobs *ctx);

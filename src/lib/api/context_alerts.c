@@ -206,7 +206,7 @@ static int set_alerts(struct netobs *ctx, const struct netobs_alert_rule *rules,
 int netobs_alerts_set(struct netobs *ctx, const struct netobs_alert_rule *rules,
 		      uint32_t n)
 {
-	if (!ctx || (n && !rules))
+	if (!is_context(ctx) || (n && !rules))
 		return -EINVAL;
 	log_expect_error(&ctx->life.log);
 	return log_keep_error(&ctx->life.log, "cannot set alerts",
@@ -262,7 +262,7 @@ int netobs_alert_counts_get(const struct netobs *ctx, uint32_t rule,
 	struct alert_count totals[ALERT_SLOTS], of;
 	uint32_t n;
 
-	if (!ctx || !ret_counts)
+	if (!is_context(ctx) || !ret_counts)
 		return -EINVAL;
 	n = ctx->alert_set ? ctx->alert_set->n : 0;
 	if (rule > n)

@@ -191,7 +191,7 @@ static int check_changed_options(struct netobs *ctx,
 				 const struct netobs_opts *opts,
 				 struct netobs_opts *ret_wanted)
 {
-	int err = context_check_running(ctx);
+	int err = life_check(&ctx->life);
 
 	if (err)
 		return err;
@@ -332,7 +332,7 @@ static int begin_change(struct netobs *ctx, const struct netobs_opts *opts)
 
 int netobs_change_begin(struct netobs *ctx, const struct netobs_opts *opts)
 {
-	if (!ctx)
+	if (!is_context(ctx))
 		return -EINVAL;
 	log_expect_error(&ctx->life.log);
 	return log_keep_error(&ctx->life.log, "cannot change",
@@ -341,7 +341,7 @@ int netobs_change_begin(struct netobs *ctx, const struct netobs_opts *opts)
 
 int netobs_change_result(const struct netobs *ctx)
 {
-	if (!ctx)
+	if (!is_context(ctx))
 		return -EINVAL;
 	if (!ctx->change)
 		return ctx->change_result;

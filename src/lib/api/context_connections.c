@@ -256,8 +256,8 @@ int netobs_connections(const struct netobs *ctx, uint64_t *cursor,
 	const struct connections *table;
 	struct reading reading;
 
-	if (!ctx || !cursor || !take || ctx->life.state == LIFE_NEW ||
-	    ctx->life.state == LIFE_FAILED)
+	if (!is_context(ctx) || !cursor || !take ||
+	    ctx->life.state == LIFE_NEW || ctx->life.state == LIFE_FAILED)
 		return -EINVAL;
 	table = &ctx->pipeline.store.connections;
 	if (!table->n_buckets)
@@ -279,7 +279,7 @@ int netobs_connection_stats_get(const struct netobs *ctx,
 	struct netobs_connection_stats stats;
 	struct conn_counters counters;
 
-	if (!ctx || !ret_stats)
+	if (!is_context(ctx) || !ret_stats)
 		return -EINVAL;
 	table = &ctx->pipeline.store.connections;
 	if (!table->n_buckets)

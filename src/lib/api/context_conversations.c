@@ -53,7 +53,7 @@ int netobs_session_conversation(struct netobs *ctx,
 {
 	struct flow_entry entry = { 0 };
 
-	if (!ctx || !session || !ret_id)
+	if (!is_context(ctx) || !session || !ret_id)
 		return -EINVAL;
 	if (!knows_conversations(ctx))
 		return -ENOTSUP;

@@ -7,11 +7,11 @@
 #include <errno.h>
 #include <netobs/drop.h>
 
-int netobs_drops_share(struct netobs_drops *drops, const struct netobs *ctx)
+int netobs_drops_share(struct netobs *drops, const struct netobs *ctx)
 {
 	struct drop_feed *feed;
 
-	if (!drops || !ctx)
+	if (!drops || !is_context(ctx))
 		return -EINVAL;
 	feed = flow_drops_feed(&ctx->features.drops);
 	return feed ? drops_join(drops, feed) : -ENOENT;

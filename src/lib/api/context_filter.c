@@ -276,7 +276,7 @@ static int get_count(const struct netobs *ctx, uint32_t rule,
 						     &counts.decided;
 	int err;
 
-	if (!ctx || !ret_count)
+	if (!is_context(ctx) || !ret_count)
 		return -EINVAL;
 	err = count_rule(ctx, rule, &counts);
 	if (!err)

@@ -88,7 +88,8 @@ void context_close_mappings(struct netobs *ctx)
 
 static int check_mappings(const struct netobs *ctx)
 {
-	if (!ctx || ctx->life.state == LIFE_NEW || ctx->life.state == LIFE_FAILED)
+	if (!is_context(ctx) || ctx->life.state == LIFE_NEW ||
+	    ctx->life.state == LIFE_FAILED)
 		return -EINVAL;
 	return has_mappings(ctx) ? 0 : -ENOTSUP;
 }

@@ -7,10 +7,9 @@
 #include <errno.h>
 #include <netobs/session.h>
 
-int netobs_sessions_share(struct netobs_sessions *sessions,
-			  const struct netobs *ctx)
+int netobs_sessions_share(struct netobs *sessions, const struct netobs *ctx)
 {
-	if (!sessions || !ctx)
+	if (!sessions || !is_context(ctx))
 		return -EINVAL;
 	return ctx->names ? sessions_use_names(sessions, ctx->names) : -ENOENT;
 }

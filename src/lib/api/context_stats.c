@@ -13,7 +13,7 @@ int netobs_stats_get(const struct netobs *ctx, struct netobs_stats *ret_stats)
 {
 	struct netobs_stats stats;
 
-	if (!ctx || !ret_stats)
+	if (!is_context(ctx) || !ret_stats)
 		return -EINVAL;
 	stats.interfaces = ctx->observation.n_attached;
 	stats.shadowed = observation_count_shadowed(&ctx->observation);
@@ -57,7 +57,7 @@ int netobs_engine_stats_get(const struct netobs *ctx,
 	struct netobs_engine_stats stats;
 	struct program_runs runs;
 
-	if (!ctx || !ret_stats)
+	if (!is_context(ctx) || !ret_stats)
 		return -EINVAL;
 	runs = hooks_all_runs(&ctx->observation);
 	stats = ctx->pipeline.engine_stats;
@@ -147,7 +147,7 @@ int netobs_interfaces(const struct netobs *ctx,
 {
 	struct netns *netns;
 
-	if (!ctx || !take)
+	if (!is_context(ctx) || !take)
 		return -EINVAL;
 	host_for_each_netif(&ctx->host, netns, netif)
 		if (is_observed(netif))

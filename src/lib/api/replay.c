@@ -363,7 +363,7 @@ int netobs_replay_files(struct netobs *ctx, const char *const *paths, size_t n)
 {
 	size_t n_stdin = 0;
 
-	if (!ctx || !paths || !n || ctx->life.state != LIFE_NEW)
+	if (!is_context(ctx) || !paths || !n || ctx->life.state != LIFE_NEW)
 		return -EINVAL;
 	for (size_t i = 0; i < n; i++) {
 		if (!paths[i])

@@ -30,9 +30,9 @@ enum {
 	BUFFER_MAX = 1 << 30,
 };
 
-struct netobs_capture {
+struct capture {
+	struct life life; /* first */
 	struct netobs_capture_opts opts;
-	struct life life;
 	struct host host;
 	struct filter *filter; /* NULL: all packets */
 	struct observation observation;
@@ -42,7 +42,7 @@ struct netobs_capture {
 	int upkeep_timer;
 	bool is_gathering;
 	struct map_grace *grace; /* of programs that run when it stops; or NULL */
-	bool has_read;		 /* in this netobs_capture_dispatch() */
+	bool has_read;		 /* in this netobs_dispatch() */
 
 	struct sources sources;
 	struct processes processes;
@@ -90,7 +90,7 @@ static int check_capture_options(const struct netobs_capture_opts *opts,
 
 /* ---- New and free -------------------------------------------------------------------- */
 
-static int open_capture_loop(struct netobs_capture *capture)
+static int open_capture_loop(struct capture *capture)
 {
 	struct loop *loop = &capture->life.loop;
 	int err = life_open(&capture->life);
@@ -103,7 +103,7 @@ static int open_capture_loop(struct netobs_capture *capture)
 				    &capture->upkeep_timer);
 }
 
-static int init_capture(struct netobs_capture *capture,
+static int init_capture(struct capture *capture,
 			const struct netobs_capture_opts *opts)
 {
 	int err = sized_check(opts, sizeof(*opts), &capture->life.log);
@@ -128,10 +128,9 @@ static int init_capture(struct netobs_capture *capture,
 }
 
 int netobs_capture_new(const struct netobs_capture_opts *opts,
-		       struct netobs_capture **ret_capture)
+		       struct netobs **ret_capture)
 {
-	struct netobs_capture *capture;
-	int err;
+	struct capture *capture;
 
 	if (!opts || !ret_capture)
 		return -EINVAL;
@@ -139,34 +138,24 @@ int netobs_capture_new(const struct netobs_capture_opts *opts,
 	if (!capture)
 		return -ENOMEM;
 	copy_capture_options(opts, &capture->opts);
-	life_init(&capture->life, &life_ops, capture, capture->opts.on_log,
+	life_init(&capture->life, &life_ops, capture->opts.on_log,
 		  capture->opts.user);
-	err = log_keep_error(&capture->life.log, "cannot make a capture",
-			     init_capture(capture, opts));
-	if (err) {
-		log_copy_error(&capture->life.log, capture->opts.error);
-		netobs_capture_free(capture);
-		return err;
-	}
-	capture->opts.error = NULL;
-	*ret_capture = capture;
-	return 0;
+	return life_made(&capture->life, "a capture", init_capture(capture, opts),
+			 capture->opts.error, ret_capture);
 }
 
-void netobs_capture_free(struct netobs_capture *capture)
+static void free_capture(void *object)
 {
-	if (!capture)
-		return;
+	struct capture *capture = object;
+
 	observation_done(&capture->observation);
 	processes_close(&capture->processes);
 	host_done(&capture->host);
 	map_grace_abandon(capture->grace);
 	packets_close(&capture->packets);
-	life_close(&capture->life);
 	filter_free(capture->filter);
 	sources_done(&capture->sources);
 	free(capture->frame);
-	free(capture);
 }
 
 /* ---- Start ------------------------------------------------------------------------- */
@@ -190,7 +179,7 @@ static int load_capture_programs(void *packets, uint16_t netns,
 
 static int deliver_packet(void *ctx, const struct capture_packet *packet);
 
-static int watch_rings(struct netobs_capture *capture)
+static int watch_rings(struct capture *capture)
 {
 	int err = 0;
 
@@ -201,7 +190,7 @@ static int watch_rings(struct netobs_capture *capture)
 	return err;
 }
 
-static int open_processes(struct netobs_capture *capture)
+static int open_processes(struct capture *capture)
 {
 	const struct netobs_capture_opts *opts = &capture->opts;
 
@@ -211,7 +200,7 @@ static int open_processes(struct netobs_capture *capture)
 			      opts->disable_features, &capture->life.log);
 }
 
-static int watch_sockets(struct netobs_capture *capture)
+static int watch_sockets(struct capture *capture)
 {
 	const int fd = processes_fd(&capture->processes);
 
@@ -222,7 +211,7 @@ static int watch_sockets(struct netobs_capture *capture)
 
 static int start_capture(void *owner)
 {
-	struct netobs_capture *capture = owner;
+	struct capture *capture = owner;
 	const struct netobs_capture_opts *opts = &capture->opts;
 	const struct packets_options options = {
 		.snap_length = opts->snap_length,
@@ -268,7 +257,7 @@ static int start_capture(void *owner)
 
 static int deliver_packet(void *ctx, const struct capture_packet *packet)
 {
-	struct netobs_capture *capture = ctx;
+	struct capture *capture = ctx;
 	struct netobs_packet out = {
 		.sz = sizeof(out),
 		.time_ns = clock_to_wall(&capture->clock, packet->time_ns),
@@ -295,7 +284,7 @@ static int deliver_packet(void *ctx, const struct capture_packet *packet)
 }
 
 /* @return as packets_read(); -EBUSY: packets wait for their processes until *@ret_at_ns */
-static int read_ready(struct netobs_capture *capture, int64_t *ret_at_ns)
+static int read_ready(struct capture *capture, int64_t *ret_at_ns)
 {
 	int64_t until_ns;
 	int ret;
@@ -314,7 +303,7 @@ static int read_ready(struct netobs_capture *capture, int64_t *ret_at_ns)
 }
 
 /* @ret of read_ready(): there may be more, or on_packet() ended it. */
-static int read_result(const struct netobs_capture *capture, int ret)
+static int read_result(const struct capture *capture, int ret)
 {
 	if (ret >= 0 || ret == -EAGAIN || ret == -EBUSY)
 		return 0;
@@ -322,7 +311,7 @@ static int read_result(const struct netobs_capture *capture, int ret)
 }
 
 /* The next call reads the remaining packets at once, or those that arrive meanwhile. */
-static int read_packets(struct netobs_capture *capture)
+static int read_packets(struct capture *capture)
 {
 	int64_t at_ns = AT_ONCE;
 	int ret;
@@ -347,7 +336,7 @@ static int read_packets(struct netobs_capture *capture)
  */
 static int on_ring(void *ctx, int fd)
 {
-	struct netobs_capture *capture = ctx;
+	struct capture *capture = ctx;
 
 	(void)fd;
 	if (capture->is_gathering)
@@ -368,7 +357,7 @@ static int on_capture_timer(void *ctx, int fd)
 
 static int on_sockets(void *ctx, int fd)
 {
-	struct netobs_capture *capture = ctx;
+	struct capture *capture = ctx;
 
 	(void)fd;
 	processes_read(&capture->processes);
@@ -381,7 +370,7 @@ static int on_sockets(void *ctx, int fd)
  */
 static int on_upkeep(void *ctx, int fd)
 {
-	struct netobs_capture *capture = ctx;
+	struct capture *capture = ctx;
 
 	(void)fd;
 	clock_calibrate(&capture->clock);
@@ -392,7 +381,7 @@ static int on_upkeep(void *ctx, int fd)
 /* ---- Stop --------------------------------------------------------------------------- */
 
 /* Programs capture nothing from now on, however long detaching takes. */
-static void stop_programs(struct netobs_capture *capture)
+static void stop_programs(struct capture *capture)
 {
 	int err = packets_stop(&capture->packets) ?:
 			  map_grace_begin(&capture->grace);
@@ -405,13 +394,13 @@ static void stop_programs(struct netobs_capture *capture)
 
 static void stop_capture(void *owner)
 {
-	struct netobs_capture *capture = owner;
+	struct capture *capture = owner;
 
 	stop_programs(capture);
 	observation_detach(&capture->observation);
 }
 
-static bool is_capture_quiet(struct netobs_capture *capture)
+static bool is_capture_quiet(struct capture *capture)
 {
 	if (capture->grace && map_grace_result(&capture->grace) == -EAGAIN)
 		return false;
@@ -419,7 +408,7 @@ static bool is_capture_quiet(struct netobs_capture *capture)
 }
 
 /* Read the remaining packets once no program captures any more. */
-static int go_on_stopping(struct netobs_capture *capture)
+static int go_on_stopping(struct capture *capture)
 {
 	int64_t at_ns;
 	int ret;
@@ -438,53 +427,30 @@ static int go_on_stopping(struct netobs_capture *capture)
 	return read_result(capture, ret);
 }
 
+static void begin_dispatch(void *owner)
+{
+	((struct capture *)owner)->has_read = false;
+}
+
 static int step_capture(void *owner)
 {
-	struct netobs_capture *capture = owner;
+	struct capture *capture = owner;
 
 	return capture->life.state == LIFE_STOPPING ? go_on_stopping(capture) : 0;
 }
 
-/* ---- The public life --------------------------------------------------------------- */
-
 static const struct life_ops life_ops = {
 	.start = start_capture,
 	.stop = stop_capture,
+	.begin = begin_dispatch,
 	.step = step_capture,
+	.free = free_capture,
 	.privileges = PRIVILEGE_ALL,
 };
 
-int netobs_capture_start(struct netobs_capture *capture)
-{
-	return capture ? life_start(&capture->life) : -EINVAL;
-}
-
-int netobs_capture_fd(const struct netobs_capture *capture)
-{
-	return capture ? capture->life.loop.fd : -EINVAL;
-}
-
-int netobs_capture_dispatch(struct netobs_capture *capture)
-{
-	if (!capture)
-		return -EINVAL;
-	capture->has_read = false;
-	return life_dispatch(&capture->life);
-}
-
-void netobs_capture_stop(struct netobs_capture *capture)
-{
-	if (capture)
-		life_stop(&capture->life);
-}
-
-const char *netobs_capture_last_error(const struct netobs_capture *capture)
-{
-	return capture ? capture->life.error.text : "";
-}
 /* ---- Statistics ---------------------------------------------------------------------- */
 
-static void sum_counters(struct netobs_capture *capture,
+static void sum_counters(struct capture *capture,
 			 struct netobs_capture_stats *stats)
 {
 	struct sources *sources = &capture->sources;
@@ -503,9 +469,10 @@ static void sum_counters(struct netobs_capture *capture,
 	stats->interfaces = sources->n;
 }
 
-int netobs_capture_interface(const struct netobs_capture *capture, uint32_t index,
+int netobs_capture_interface(const struct netobs *netobs, uint32_t index,
 			     struct netobs_capture_interface *ret_interface)
 {
+	const struct capture *capture = life_as(netobs, &life_ops);
 	struct netobs_capture_interface interface;
 	const struct source *source;
 	struct capture_counters counters;
@@ -532,9 +499,10 @@ int netobs_capture_interface(const struct netobs_capture *capture, uint32_t inde
 	return sized_fill(ret_interface, &interface, sizeof(interface));
 }
 
-int netobs_capture_stats_get(struct netobs_capture *capture,
+int netobs_capture_stats_get(struct netobs *netobs,
 			     struct netobs_capture_stats *ret_stats)
 {
+	struct capture *capture = life_as(netobs, &life_ops);
 	struct netobs_capture_stats stats = { 0 };
 
 	if (!capture || !ret_stats)

@@ -90,13 +90,13 @@ static inline uint32_t drop_feed_wait_ms(const struct drop_feed *feed)
 
 /* An observer of drops that shares the programs of others. */
 
-struct netobs_drops;
+struct netobs;
 
 /**
  * Have an observer take the drops of a feed, instead of loading programs of its own.
  *
- * @return 0; -EALREADY: it has been started, or has one
+ * @return 0; -EALREADY: it has been started, or has one; -EINVAL: it observes no drops
  */
-int drops_join(struct netobs_drops *drops, struct drop_feed *feed);
+int drops_join(struct netobs *drops, struct drop_feed *feed);
 
 #endif

@@ -18,9 +18,9 @@ enum {
 	INTERVAL_MIN_MS = 100,
 };
 
-struct netobs_drops {
+struct drops {
+	struct life life; /* first */
 	struct netobs_drops_opts opts;
-	struct life life;
 	int interval_timer, work_timer;
 
 	struct filter *filter; /* NULL: all */
@@ -50,7 +50,7 @@ static int check_drop_options(const struct netobs_drops_opts *opts,
 	return option_check(checks, ARRAY_SIZE(checks), log);
 }
 
-static int open_drops_loop(struct netobs_drops *drops)
+static int open_drops_loop(struct drops *drops)
 {
 	struct loop *loop = &drops->life.loop;
 	int err = life_open(&drops->life);
@@ -64,8 +64,7 @@ static int open_drops_loop(struct netobs_drops *drops)
 	return err;
 }
 
-static int init_drops(struct netobs_drops *drops,
-		      const struct netobs_drops_opts *opts)
+static int init_drops(struct drops *drops, const struct netobs_drops_opts *opts)
 {
 	int err = sized_check(opts, sizeof(*opts), &drops->life.log);
 
@@ -79,10 +78,9 @@ static int init_drops(struct netobs_drops *drops,
 }
 
 int netobs_drops_new(const struct netobs_drops_opts *opts,
-		     struct netobs_drops **ret_drops)
+		     struct netobs **ret_drops)
 {
-	struct netobs_drops *drops;
-	int err;
+	struct drops *drops;
 
 	if (!opts || !ret_drops)
 		return -EINVAL;
@@ -91,28 +89,17 @@ int netobs_drops_new(const struct netobs_drops_opts *opts,
 		return -ENOMEM;
 	memcpy(&drops->opts, opts, min_u64(opts->sz, sizeof(*opts)));
 	drops->opts.interval_ms = drops->opts.interval_ms ?: INTERVAL_DEFAULT_MS;
-	life_init(&drops->life, &life_ops, drops, drops->opts.on_log,
-		  drops->opts.user);
-	err = log_keep_error(&drops->life.log, "cannot make an observer of drops",
-			     init_drops(drops, opts));
-	if (err) {
-		log_copy_error(&drops->life.log, drops->opts.error);
-		netobs_drops_free(drops);
-		return err;
-	}
-	drops->opts.error = NULL;
-	*ret_drops = drops;
-	return 0;
+	life_init(&drops->life, &life_ops, drops->opts.on_log, drops->opts.user);
+	return life_made(&drops->life, "an observer of drops",
+			 init_drops(drops, opts), drops->opts.error, ret_drops);
 }
 
-void netobs_drops_free(struct netobs_drops *drops)
+static void free_drops(void *object)
 {
-	if (!drops)
-		return;
+	struct drops *drops = object;
+
 	drop_feed_leave(drops->feed, &drops->taker);
 	filter_free(drops->filter);
-	life_close(&drops->life);
-	free(drops);
 }
 
 /* ---- Reading --------------------------------------------------------------------------- */
@@ -132,7 +119,7 @@ static bool is_match(const struct filter *filter, const struct netobs_drop *drop
 }
 
 /* Some of what is in no entry of its own may be what the filter matches. */
-static void leave_out(struct netobs_drops *drops, const struct netobs_drop *drop)
+static void leave_out(struct drops *drops, const struct netobs_drop *drop)
 {
 	struct netobs_drops_stats *stats = &drops->stats;
 
@@ -148,7 +135,7 @@ static void leave_out(struct netobs_drops *drops, const struct netobs_drop *drop
 /* Other takers may have drops before this one starts, and after it has ended. */
 static void take_drop(const struct netobs_drop *drop, void *ctx)
 {
-	struct netobs_drops *drops = ctx;
+	struct drops *drops = ctx;
 
 	if (drops->life.state != LIFE_RUNNING &&
 	    drops->life.state != LIFE_STOPPING)
@@ -165,13 +152,13 @@ static void take_drop(const struct netobs_drop *drop, void *ctx)
 
 static void lose_drops(const struct count *lost, void *ctx)
 {
-	struct netobs_drops *drops = ctx;
+	struct drops *drops = ctx;
 
 	drops->stats.lost_packets += lost->packets;
 	drops->stats.lost_bytes += lost->bytes;
 }
 
-static void set_work_timer(const struct netobs_drops *drops, uint32_t ms)
+static void set_work_timer(const struct drops *drops, uint32_t ms)
 {
 	loop_set_timer(drops->work_timer,
 		       ms ? clock_boot_ns() + ms * NSEC_PER_MSEC : 1);
@@ -179,7 +166,7 @@ static void set_work_timer(const struct netobs_drops *drops, uint32_t ms)
 
 static int on_work(void *ctx, int fd)
 {
-	struct netobs_drops *drops = ctx;
+	struct drops *drops = ctx;
 	int r;
 
 	(void)fd;
@@ -195,7 +182,7 @@ static int on_work(void *ctx, int fd)
 	return 0;
 }
 
-static int begin_drain(struct netobs_drops *drops)
+static int begin_drain(struct drops *drops)
 {
 	int err = drop_feed_ask(drops->feed, &drops->drain);
 
@@ -209,7 +196,7 @@ static int begin_drain(struct netobs_drops *drops)
 /* A generation that is still being read is not a reason to hurry: the tables have room for both. */
 static int on_interval(void *ctx, int fd)
 {
-	struct netobs_drops *drops = ctx;
+	struct drops *drops = ctx;
 
 	(void)fd;
 	if (drops->life.state != LIFE_RUNNING || drops->is_draining)
@@ -217,8 +204,10 @@ static int on_interval(void *ctx, int fd)
 	return begin_drain(drops);
 }
 
-int netobs_drops_interval_set(struct netobs_drops *drops, uint32_t interval_ms)
+int netobs_drops_interval_set(struct netobs *netobs, uint32_t interval_ms)
 {
+	struct drops *drops = life_as(netobs, &life_ops);
+
 	interval_ms = interval_ms ?: INTERVAL_DEFAULT_MS;
 	if (!drops)
 		return -EINVAL;
@@ -236,14 +225,14 @@ int netobs_drops_interval_set(struct netobs_drops *drops, uint32_t interval_ms)
 
 /* ---- Start and stop -------------------------------------------------------------------- */
 
-static void set_taker(struct netobs_drops *drops)
+static void set_taker(struct drops *drops)
 {
 	drops->taker = (struct drop_taker){ .take = take_drop,
 					    .lose = lose_drops,
 					    .ctx = drops };
 }
 
-static int open_feed(struct netobs_drops *drops)
+static int open_feed(struct drops *drops)
 {
 	const bool no_reasons =
 		drops->opts.disable_features >> NETOBS_FEATURE_DROP_REASONS & 1;
@@ -255,7 +244,7 @@ static int open_feed(struct netobs_drops *drops)
 
 static int start_drops(void *owner)
 {
-	struct netobs_drops *drops = owner;
+	struct drops *drops = owner;
 	const struct drop_programs *programs;
 	int err = drops->feed ? 0 : open_feed(drops);
 
@@ -270,8 +259,12 @@ static int start_drops(void *owner)
 	return 0;
 }
 
-int drops_join(struct netobs_drops *drops, struct drop_feed *feed)
+int drops_join(struct netobs *netobs, struct drop_feed *feed)
 {
+	struct drops *drops = life_as(netobs, &life_ops);
+
+	if (!drops)
+		return -EINVAL;
 	if (drops->life.state != LIFE_NEW || drops->feed)
 		return -EALREADY;
 	set_taker(drops);
@@ -280,7 +273,7 @@ int drops_join(struct netobs_drops *drops, struct drop_feed *feed)
 	return 0;
 }
 
-static void fill_missed(const struct netobs_drops *drops,
+static void fill_missed(const struct drops *drops,
 			struct netobs_drops_stats *stats)
 {
 	const struct drop_programs *programs = &drops->feed->programs;
@@ -291,7 +284,7 @@ static void fill_missed(const struct netobs_drops *drops,
 
 static void stop_drops(void *owner)
 {
-	struct netobs_drops *drops = owner;
+	struct drops *drops = owner;
 
 	drop_feed_stop(drops->feed);
 	set_work_timer(drops, 0);
@@ -300,7 +293,7 @@ static void stop_drops(void *owner)
 /* What is being drained, and then the rest. */
 static int step_drops(void *owner)
 {
-	struct netobs_drops *drops = owner;
+	struct drops *drops = owner;
 
 	if (drops->life.state != LIFE_STOPPING || drops->is_draining)
 		return 0;
@@ -319,40 +312,14 @@ static const struct life_ops life_ops = {
 	.start = start_drops,
 	.stop = stop_drops,
 	.step = step_drops,
+	.free = free_drops,
 	.privileges = PRIVILEGE_PROGRAMS,
 };
 
-/* ---- The public life ------------------------------------------------------------------- */
-
-int netobs_drops_start(struct netobs_drops *drops)
-{
-	return drops ? life_start(&drops->life) : -EINVAL;
-}
-
-int netobs_drops_fd(const struct netobs_drops *drops)
-{
-	return drops ? drops->life.loop.fd : -EINVAL;
-}
-
-int netobs_drops_dispatch(struct netobs_drops *drops)
-{
-	return drops ? life_dispatch(&drops->life) : -EINVAL;
-}
-
-void netobs_drops_stop(struct netobs_drops *drops)
-{
-	if (drops)
-		life_stop(&drops->life);
-}
-
-const char *netobs_drops_last_error(const struct netobs_drops *drops)
-{
-	return drops ? drops->life.error.text : "";
-}
-
-int netobs_drops_stats_get(const struct netobs_drops *drops,
+int netobs_drops_stats_get(const struct netobs *netobs,
 			   struct netobs_drops_stats *ret_stats)
 {
+	const struct drops *drops = life_as(netobs, &life_ops);
 	struct netobs_drops_stats stats;
 
 	if (!drops || !ret_stats)

@@ -186,8 +186,7 @@ static bool host_get_stats(struct sink_host *host, struct netobs_stats *ret_stat
 	if (sink->get_stats)
 		return !sink->get_stats(ret_stats, sink->log.user);
 	return sink->link.source &&
-	       !netobs_stats_get(sink_source_context(sink->link.source),
-				 ret_stats);
+	       !netobs_stats_get(sink->link.source->context, ret_stats);
 }
 
 static const struct sink_host_ops host_ops = {
@@ -331,7 +330,7 @@ static int open_spec(struct netobs_sink *sink, const char *text, bool is_trial)
 static int open_or_try(const char *text, const struct netobs_sink_opts *opts,
 		       bool is_trial, struct netobs_sink **ret_sink)
 {
-	const struct sink_source *source;
+	struct sink_source *source;
 	struct netobs_sink_opts known = { 0 };
 	struct netobs_sink *sink;
 	int err;
@@ -341,8 +340,8 @@ static int open_or_try(const char *text, const struct netobs_sink_opts *opts,
 	sink = calloc(1, sizeof(*sink));
 	if (!sink)
 		return -ENOMEM;
-	if (known.context && !known.sampling) {
-		source = sink_source_of(known.context);
+	source = sink_source_of(known.context);
+	if (source && !known.sampling) {
 		known.sampling = source->sampling;
 		known.sampling_mode = source->sampling_mode;
 	}
@@ -358,6 +357,10 @@ static int open_or_try(const char *text, const struct netobs_sink_opts *opts,
 	sink->loop.fd = -1;
 
 	err = opts ? check_sink_options(opts, &sink->log) : 0;
+	if (!err && known.context && !source) {
+		log_error(&sink->log, "context: it observes no flows");
+		err = -EINVAL;
+	}
 	err = log_keep_error(&sink->log, text,
 			     err ?: open_spec(sink, text, is_trial));
 	if (err) {
@@ -365,8 +368,8 @@ static int open_or_try(const char *text, const struct netobs_sink_opts *opts,
 		netobs_sink_close(sink);
 		return err;
 	}
-	if (known.context)
-		sink_source_add(sink_source_of(known.context), &sink->link);
+	if (source)
+		sink_source_add(source, &sink->link);
 	if (spool_pending(&sink->spool).seq)
 		host_wake_in(&sink->host, 0);
 	*ret_sink = sink;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * The first member of a context, for the sinks that are opened for it (netobs_sink_opts.context).
+ * What a context is for the sinks that are opened for it (netobs_sink_opts.context).
  * The list has the sinks until either side is freed.
  */
 #ifndef NETOBS_SINK_SOURCE_H
@@ -10,7 +10,8 @@
 
 #include <stdint.h>
 
-struct netobs;
+#include "base/life.h"
+
 struct netobs_sink;
 
 /* The place of a sink in the list. */
@@ -21,20 +22,16 @@ struct sink_link {
 };
 
 struct sink_source {
+	const struct netobs *context;
 	struct sink_link *links;
 	uint32_t sampling;
 	enum netobs_sampling sampling_mode;
 };
 
-static inline struct sink_source *sink_source_of(struct netobs *ctx)
+/* @return NULL: @netobs is no context, or NULL */
+static inline struct sink_source *sink_source_of(const struct netobs *netobs)
 {
-	return (struct sink_source *)ctx;
-}
-
-static inline const struct netobs *
-sink_source_context(const struct sink_source *source)
-{
-	return (const struct netobs *)source;
+	return netobs ? ((const struct life *)netobs)->source : NULL;
 }
 
 /* The context is about to be freed. */

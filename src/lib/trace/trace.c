@@ -80,8 +80,7 @@ static int check_trace_options(const struct netobs_trace_opts *opts,
 }
 
 /* Set the alert for which the journey's connection is traced. */
-static void name_alert(const struct netobs_trace *trace,
-		       struct netobs_journey *journey)
+static void name_alert(const struct trace *trace, struct netobs_journey *journey)
 {
 	const struct traced *traced = trace_slot(trace, journey->connection);
 
@@ -93,7 +92,7 @@ static void name_alert(const struct netobs_trace *trace,
 
 static void deliver_journey(struct netobs_journey *journey, void *ctx)
 {
-	struct netobs_trace *trace = ctx;
+	struct trace *trace = ctx;
 
 	if (journey->drop_reason)
 		drop_names_cause(&trace->names, journey->drop_reason,
@@ -107,7 +106,7 @@ static void deliver_journey(struct netobs_journey *journey, void *ctx)
 	trace->opts.on_journey(journey, trace->opts.user);
 }
 
-static int choose_filter(struct netobs_trace *trace)
+static int choose_filter(struct trace *trace)
 {
 	const char *expression = trace->opts.filter;
 	const struct log *log = &trace->life.log;
@@ -129,8 +128,7 @@ static int choose_filter(struct netobs_trace *trace)
 	return -EINVAL;
 }
 
-static int init_trace(struct netobs_trace *trace,
-		      const struct netobs_trace_opts *opts)
+static int init_trace(struct trace *trace, const struct netobs_trace_opts *opts)
 {
 	int err = sized_check(opts, sizeof(*opts), &trace->life.log);
 
@@ -152,10 +150,9 @@ static int init_trace(struct netobs_trace *trace,
 }
 
 int netobs_trace_new(const struct netobs_trace_opts *opts,
-		     struct netobs_trace **ret_trace)
+		     struct netobs **ret_trace)
 {
-	struct netobs_trace *trace;
-	int err;
+	struct trace *trace;
 
 	if (!opts || !ret_trace)
 		return -EINVAL;
@@ -164,27 +161,18 @@ int netobs_trace_new(const struct netobs_trace_opts *opts,
 		return -ENOMEM;
 	memcpy(&trace->opts, opts, min_u64(opts->sz, sizeof(*opts)));
 	set_trace_defaults(&trace->opts);
-	life_init(&trace->life, &life_ops, trace, trace->opts.on_log,
-		  trace->opts.user);
-	err = log_keep_error(&trace->life.log, "cannot make a tracer",
-			     init_trace(trace, opts));
-	if (err) {
-		log_copy_error(&trace->life.log, trace->opts.error);
-		netobs_trace_free(trace);
-		return err;
-	}
-	trace->opts.error = NULL;
-	*ret_trace = trace;
-	return 0;
+	life_init(&trace->life, &life_ops, trace->opts.on_log, trace->opts.user);
+	return life_made(&trace->life, "a tracer", init_trace(trace, opts),
+			 trace->opts.error, ret_trace);
 }
 
-static void close_programs(struct netobs_trace *trace)
+static void close_programs(struct trace *trace)
 {
 	trace_hooks_close(&trace->hooks);
 	trace_programs_close(&trace->programs);
 }
 
-static void free_traced(struct netobs_trace *trace)
+static void free_traced(struct trace *trace)
 {
 	for (uint32_t i = 0; trace->traced && i < trace->programs.knobs.slots; i++)
 		traced_clear(&trace->traced[i]);
@@ -194,40 +182,38 @@ static void free_traced(struct netobs_trace *trace)
 	TAILQ_INIT(&trace->room);
 }
 
-void netobs_trace_free(struct netobs_trace *trace)
+static void free_trace(void *object)
 {
-	if (!trace)
-		return;
+	struct trace *trace = object;
+
 	map_grace_abandon(trace->grace);
 	free_traced(trace);
 	close_programs(trace);
 	drop_names_close(&trace->names);
 	journeys_free(trace->journeys);
 	filter_free(trace->filter);
-	life_close(&trace->life);
-	free(trace);
 }
 
 /* ---- The ring and the slots ------------------------------------------------------------ */
 
 static int on_report(void *ctx, void *data, size_t size)
 {
-	struct netobs_trace *trace = ctx;
+	struct trace *trace = ctx;
 
 	(void)size;
 	trace_take_report(trace, data);
 	return clock_boot_ns() < trace->slice_end_ns ? 0 : -EAGAIN;
 }
 
-static void set_read_timer(const struct netobs_trace *trace, uint32_t ms)
+static void set_read_timer(const struct trace *trace, uint32_t ms)
 {
 	loop_set_timer(trace->read_timer,
 		       ms ? clock_boot_ns() + ms * NSEC_PER_MSEC : 1);
 }
 
 /* A process may read from a socket long after the connection is closed. */
-static bool has_unread(const struct netobs_trace *trace,
-		       const struct traced *traced, uint64_t now_ns)
+static bool has_unread(const struct trace *trace, const struct traced *traced,
+		       uint64_t now_ns)
 {
 	const struct trace_conn *conn =
 		trace_programs_conn(&trace->programs, traced->id);
@@ -243,8 +229,8 @@ static bool has_unread(const struct netobs_trace *trace,
 	return has && now_ns - traced->last_ns < UNREAD_NS;
 }
 
-static bool is_done(const struct netobs_trace *trace,
-		    const struct traced *traced, uint64_t now_ns)
+static bool is_done(const struct trace *trace, const struct traced *traced,
+		    uint64_t now_ns)
 {
 	if (traced->until_ns && now_ns >= traced->until_ns)
 		return true;
@@ -260,7 +246,7 @@ static bool is_done(const struct netobs_trace *trace,
  * Reject unchosen datagrams. A refused candidate is kept, so that its next datagram does not begin
  * it again.
  */
-static void sweep_candidate(struct netobs_trace *trace, struct traced *traced,
+static void sweep_candidate(struct trace *trace, struct traced *traced,
 			    uint64_t now_ns)
 {
 	const bool is_short = trace->n_used > trace->programs.knobs.slots / 2;
@@ -280,21 +266,21 @@ static void sweep_candidate(struct netobs_trace *trace, struct traced *traced,
  * List open sockets of chosen processes, for those that they have not used yet, or got from others.
  * A socket that cannot be listed stays a candidate until the next time.
  */
-static void list_sockets(struct netobs_trace *trace)
+static void list_sockets(struct trace *trace)
 {
 	trace->slice_end_ns = INT64_MAX;
 	trace_programs_list(&trace->programs);
 	trace->list_ns = clock_boot_ns() + LIST_MS * NSEC_PER_MSEC;
 }
 
-static void detach_programs(struct netobs_trace *trace)
+static void detach_programs(struct trace *trace)
 {
 	trace_hooks_leave(&trace->hooks);
 	trace_programs_detach(&trace->programs);
 }
 
 /* Handle candidates that nothing has chosen, and connections that have ended. */
-static void sweep(struct netobs_trace *trace)
+static void sweep(struct trace *trace)
 {
 	const uint64_t now_ns = (uint64_t)clock_boot_ns();
 	uint32_t n_used = 0;
@@ -327,7 +313,7 @@ static void sweep(struct netobs_trace *trace)
 }
 
 /* Runs also while the ring has more reports than a call may take. */
-static void sweep_hooks(struct netobs_trace *trace)
+static void sweep_hooks(struct trace *trace)
 {
 	const int64_t now_ns = clock_boot_ns();
 
@@ -338,7 +324,7 @@ static void sweep_hooks(struct netobs_trace *trace)
 }
 
 /* @return -EAGAIN: there may be more; or 0, or < 0 */
-static int read_reports(struct netobs_trace *trace)
+static int read_reports(struct trace *trace)
 {
 	int r;
 
@@ -349,7 +335,7 @@ static int read_reports(struct netobs_trace *trace)
 
 static int on_readable(void *ctx, int fd)
 {
-	struct netobs_trace *trace = ctx;
+	struct trace *trace = ctx;
 	int r;
 
 	(void)fd;
@@ -395,7 +381,7 @@ static bool wants_netfilter(const struct netobs_trace_opts *opts)
 }
 
 /* Tracing goes on without netfilter's hooks if the kernel lacks support. */
-static int open_hooks(struct netobs_trace *trace)
+static int open_hooks(struct trace *trace)
 {
 	const int err = trace->programs.netfilter_error;
 
@@ -409,7 +395,7 @@ static int open_hooks(struct netobs_trace *trace)
 	return 0;
 }
 
-static int open_trace(struct netobs_trace *trace)
+static int open_trace(struct trace *trace)
 {
 	const struct netobs_trace_opts *opts = &trace->opts;
 	const struct trace_knobs knobs = {
@@ -442,7 +428,7 @@ static int open_trace(struct netobs_trace *trace)
 }
 
 /* Log the points that this kernel cannot report. */
-static void report_missing(const struct netobs_trace *trace)
+static void report_missing(const struct trace *trace)
 {
 	char names[256] = "";
 	size_t used = 0;
@@ -459,7 +445,7 @@ static void report_missing(const struct netobs_trace *trace)
 			    names);
 }
 
-static int choose_existing(struct netobs_trace *trace)
+static int choose_existing(struct trace *trace)
 {
 	int err;
 
@@ -471,7 +457,7 @@ static int choose_existing(struct netobs_trace *trace)
 
 static int start_trace(void *owner)
 {
-	struct netobs_trace *trace = owner;
+	struct trace *trace = owner;
 	int err = open_trace(trace);
 
 	if (!err && !trace->opts.only_armed)
@@ -488,8 +474,7 @@ static int start_trace(void *owner)
 }
 
 /* Add the programs' counters, while they are loaded. */
-static void add_counts(const struct netobs_trace *trace,
-		       struct netobs_trace_stats *stats)
+static void add_counts(const struct trace *trace, struct netobs_trace_stats *stats)
 {
 	const struct trace_counts counts = trace_programs_count(&trace->programs);
 
@@ -501,7 +486,7 @@ static void add_counts(const struct netobs_trace *trace,
 
 static void stop_trace(void *owner)
 {
-	struct netobs_trace *trace = owner;
+	struct trace *trace = owner;
 
 	detach_programs(trace);
 	if (map_grace_begin(&trace->grace))
@@ -509,7 +494,7 @@ static void stop_trace(void *owner)
 	set_read_timer(trace, 0);
 }
 
-static void end_all(struct netobs_trace *trace)
+static void end_all(struct trace *trace)
 {
 	for (uint32_t i = 0; i < trace->programs.knobs.slots; i++)
 		if (trace->traced[i].id)
@@ -519,7 +504,7 @@ static void end_all(struct netobs_trace *trace)
 /* Read reports until the programs have ended. */
 static int step_trace(void *owner)
 {
-	struct netobs_trace *trace = owner;
+	struct trace *trace = owner;
 	int r;
 
 	if (trace->life.state != LIFE_STOPPING)
@@ -547,40 +532,19 @@ static const struct life_ops life_ops = {
 	.start = start_trace,
 	.stop = stop_trace,
 	.step = step_trace,
+	.free = free_trace,
 	.privileges = PRIVILEGE_PROGRAMS,
 };
 
-/* ---- The public life ------------------------------------------------------------------- */
-
-int netobs_trace_start(struct netobs_trace *trace)
+struct trace *trace_of(const struct netobs *netobs)
 {
-	return trace ? life_start(&trace->life) : -EINVAL;
+	return life_as(netobs, &life_ops);
 }
 
-int netobs_trace_fd(const struct netobs_trace *trace)
-{
-	return trace ? trace->life.loop.fd : -EINVAL;
-}
-
-int netobs_trace_dispatch(struct netobs_trace *trace)
-{
-	return trace ? life_dispatch(&trace->life) : -EINVAL;
-}
-
-void netobs_trace_stop(struct netobs_trace *trace)
-{
-	if (trace)
-		life_stop(&trace->life);
-}
-
-const char *netobs_trace_last_error(const struct netobs_trace *trace)
-{
-	return trace ? trace->life.error.text : "";
-}
-
-int netobs_trace_stats_get(const struct netobs_trace *trace,
+int netobs_trace_stats_get(const struct netobs *netobs,
 			   struct netobs_trace_stats *ret_stats)
 {
+	const struct trace *trace = trace_of(netobs);
 	struct netobs_trace_stats stats;
 
 	if (!trace || !ret_stats)

@@ -33,7 +33,7 @@ static void name_alert(struct traced *traced,
 }
 
 /* Arm a connection that was not known. If that fails, the next sweep removes what was attached for it. */
-static int arm_another(struct netobs_trace *trace,
+static int arm_another(struct trace *trace,
 		       const struct netobs_trace_target *target,
 		       const struct trace_tuple *tuple, bool is_turned)
 {
@@ -59,7 +59,7 @@ static int arm_another(struct netobs_trace *trace,
 }
 
 /* Arm a candidate, which nothing has chosen. */
-static int arm_candidate(struct netobs_trace *trace,
+static int arm_candidate(struct trace *trace,
 			 const struct netobs_trace_target *target,
 			 struct traced *traced)
 {
@@ -73,7 +73,7 @@ static int arm_candidate(struct netobs_trace *trace,
 	return 0;
 }
 
-static int arm_target(struct netobs_trace *trace,
+static int arm_target(struct trace *trace,
 		      const struct netobs_trace_target *target)
 {
 	struct trace_report ends = { .src_port = target->client_port,
@@ -98,9 +98,11 @@ static int arm_target(struct netobs_trace *trace,
 	return 0;
 }
 
-int netobs_trace_arm(struct netobs_trace *trace,
+int netobs_trace_arm(struct netobs *netobs,
 		     const struct netobs_trace_target *target)
 {
+	struct trace *trace = trace_of(netobs);
+
 	if (!trace || !target)
 		return -EINVAL;
 	log_expect_error(&trace->life.log);

@@ -162,7 +162,7 @@ void trace_early_free(struct trace_early *early)
 /* ---- Events ---------------------------------------------------------------------------- */
 
 /* The connection has had an event, or must not be evicted yet. */
-static void touch(struct netobs_trace *trace, struct traced *traced)
+static void touch(struct trace *trace, struct traced *traced)
 {
 	TAILQ_REMOVE(&trace->room, traced, by_idle);
 	traced->listed_ns = traced->last_ns;
@@ -170,13 +170,13 @@ static void touch(struct netobs_trace *trace, struct traced *traced)
 }
 
 /* Other reports only update the connection. */
-static bool is_wanted_report(const struct netobs_trace *trace,
+static bool is_wanted_report(const struct trace *trace,
 			     const struct trace_report *report)
 {
 	return trace->programs.knobs.points >> report->point & 1;
 }
 
-static uint32_t event_fields(const struct netobs_trace *trace,
+static uint32_t event_fields(const struct trace *trace,
 			     const struct traced *traced,
 			     const struct trace_report *report)
 {
@@ -193,8 +193,7 @@ static uint32_t event_fields(const struct netobs_trace *trace,
 	return has;
 }
 
-static void fill_event(const struct netobs_trace *trace,
-		       const struct traced *traced,
+static void fill_event(const struct trace *trace, const struct traced *traced,
 		       const struct trace_report *report, int64_t offset,
 		       struct netobs_trace_event *event)
 {
@@ -248,7 +247,7 @@ static void fill_event(const struct netobs_trace *trace,
 
 static void hand_over(void *ctx, const struct netobs_trace_event *event)
 {
-	struct netobs_trace *trace = ctx;
+	struct trace *trace = ctx;
 	const bool is_wanted = trace->opts.layers >> event->layer & 1;
 
 	trace->stats.events += is_wanted;
@@ -259,12 +258,12 @@ static void hand_over(void *ctx, const struct netobs_trace_event *event)
 		trace->stats.lost_events++;
 }
 
-void trace_deliver_early(struct netobs_trace *trace)
+void trace_deliver_early(struct trace *trace)
 {
 	trace_early_deliver(&trace->early, hand_over, trace);
 }
 
-static void deliver_event(struct netobs_trace *trace, struct traced *traced,
+static void deliver_event(struct trace *trace, struct traced *traced,
 			  const struct trace_report *report)
 {
 	const int64_t offset = traced_note(traced, report);
@@ -294,12 +293,12 @@ static void deliver_event(struct netobs_trace *trace, struct traced *traced,
 
 /* ---- Connections ----------------------------------------------------------------------- */
 
-struct traced *trace_slot(const struct netobs_trace *trace, uint64_t id)
+struct traced *trace_slot(const struct trace *trace, uint64_t id)
 {
 	return &trace->traced[id & (trace->programs.knobs.slots - 1)];
 }
 
-struct traced *trace_find(const struct netobs_trace *trace,
+struct traced *trace_find(const struct trace *trace,
 			  const struct trace_tuple *tuple)
 {
 	const uint64_t id = trace_programs_find(&trace->programs, tuple);
@@ -308,7 +307,7 @@ struct traced *trace_find(const struct netobs_trace *trace,
 	return id && traced->id == id ? traced : NULL;
 }
 
-void trace_note_last(const struct netobs_trace *trace, struct traced *traced)
+void trace_note_last(const struct trace *trace, struct traced *traced)
 {
 	const struct trace_conn *conn =
 		trace_programs_conn(&trace->programs, traced->id);
@@ -318,8 +317,7 @@ void trace_note_last(const struct netobs_trace *trace, struct traced *traced)
 			__atomic_load_n(&conn->last_ns, __ATOMIC_RELAXED));
 }
 
-uint64_t trace_count_cut(const struct netobs_trace *trace,
-			 const struct traced *traced)
+uint64_t trace_count_cut(const struct trace *trace, const struct traced *traced)
 {
 	const struct trace_conn *conn =
 		trace_programs_conn(&trace->programs, traced->id);
@@ -330,7 +328,7 @@ uint64_t trace_count_cut(const struct netobs_trace *trace,
 		       0;
 }
 
-void trace_end_connection(struct netobs_trace *trace, struct traced *traced)
+void trace_end_connection(struct trace *trace, struct traced *traced)
 {
 	const struct trace_programs *programs = &trace->programs;
 
@@ -349,14 +347,14 @@ void trace_end_connection(struct netobs_trace *trace, struct traced *traced)
 	traced_clear(traced);
 }
 
-void trace_turn_away(struct netobs_trace *trace, struct traced *traced)
+void trace_turn_away(struct trace *trace, struct traced *traced)
 {
 	for (uint32_t i = 0; i < traced->n_faces; i++)
 		trace_programs_refuse(&trace->programs, &traced->faces[i]);
 	trace_end_connection(trace, traced);
 }
 
-void trace_refuse(struct netobs_trace *trace, struct traced *traced)
+void trace_refuse(struct trace *trace, struct traced *traced)
 {
 	traced_drop_pending(traced);
 	traced->is_refused = true;
@@ -365,7 +363,7 @@ void trace_refuse(struct netobs_trace *trace, struct traced *traced)
 }
 
 /* The connection is armed for a time, or some of its bytes are on their way. */
-static bool is_kept(const struct netobs_trace *trace, const struct traced *traced)
+static bool is_kept(const struct trace *trace, const struct traced *traced)
 {
 	return traced->until_ns ||
 	       (trace->journeys &&
@@ -373,8 +371,8 @@ static bool is_kept(const struct netobs_trace *trace, const struct traced *trace
 }
 
 /* Whether the connection may be evicted: it has had no packets for a while, and is not kept. */
-static bool is_idle(const struct netobs_trace *trace,
-		    const struct traced *traced, uint64_t now_ns)
+static bool is_idle(const struct trace *trace, const struct traced *traced,
+		    uint64_t now_ns)
 {
 	return now_ns - min_u64(now_ns, traced->last_ns) > IDLE_NS &&
 	       !is_kept(trace, traced);
@@ -384,7 +382,7 @@ static bool is_idle(const struct netobs_trace *trace,
  * Evict the connection that has been idle for longest. Those at the front may have had events
  * beyond their limit, or wait for a reader: these move to the end, so that all have their turn.
  */
-static bool make_room(struct netobs_trace *trace)
+static bool make_room(struct trace *trace)
 {
 	const uint64_t now_ns = (uint64_t)clock_boot_ns();
 
@@ -408,7 +406,7 @@ static bool make_room(struct netobs_trace *trace)
 }
 
 /* @return events of a candidate beyond its limit, up to max_events, while it waited for its process */
-static uint64_t count_waiting_cut(const struct netobs_trace *trace,
+static uint64_t count_waiting_cut(const struct trace *trace,
 				  const struct traced *traced)
 {
 	const struct trace_conn *conn =
@@ -422,7 +420,7 @@ static uint64_t count_waiting_cut(const struct netobs_trace *trace,
 		       0;
 }
 
-void trace_choose(struct netobs_trace *trace, struct traced *traced)
+void trace_choose(struct trace *trace, struct traced *traced)
 {
 	if (trace->n_chosen >= trace->opts.max_connections && !make_room(trace)) {
 		trace->stats.refused_connections++;
@@ -444,8 +442,7 @@ void trace_choose(struct netobs_trace *trace, struct traced *traced)
 	traced_drop_pending(traced);
 }
 
-static bool is_of_process(struct netobs_trace *trace,
-			  const struct trace_report *report)
+static bool is_of_process(struct trace *trace, const struct trace_report *report)
 {
 	return trace_process_is(&trace->process,
 				(uint32_t)(report->pid_tgid >> 32),
@@ -453,7 +450,7 @@ static bool is_of_process(struct netobs_trace *trace,
 }
 
 /* Wait until the process uses the socket, or until the next list of sockets. */
-static void wait_for_process(struct netobs_trace *trace, struct traced *traced)
+static void wait_for_process(struct trace *trace, struct traced *traced)
 {
 	if (!trace_process_is_given(&trace->process)) {
 		trace_choose(trace, traced);
@@ -464,7 +461,7 @@ static void wait_for_process(struct netobs_trace *trace, struct traced *traced)
 		PROCESS_EVENTS;
 }
 
-static void keep_report(struct netobs_trace *trace, struct traced *traced,
+static void keep_report(struct trace *trace, struct traced *traced,
 			const struct trace_report *report)
 {
 	/* Wanted events need the start of their stream to have an offset. */
@@ -484,7 +481,7 @@ static void keep_report(struct netobs_trace *trace, struct traced *traced,
 }
 
 /* Note a tuple of a connection. */
-static void take_face(struct netobs_trace *trace, struct traced *traced,
+static void take_face(struct trace *trace, struct traced *traced,
 		      const struct trace_tuple *tuple)
 {
 	if (!traced_add_face(traced, tuple))
@@ -502,8 +499,7 @@ static void take_face(struct netobs_trace *trace, struct traced *traced,
 }
 
 /* Choose a connection of an open socket. Two sockets of this host may have the same connection. */
-static void take_existing(struct netobs_trace *trace,
-			  const struct trace_report *report,
+static void take_existing(struct trace *trace, const struct trace_report *report,
 			  const struct trace_tuple *tuple)
 {
 	const bool has_process = trace_process_is_given(&trace->process);
@@ -537,8 +533,7 @@ static void take_existing(struct netobs_trace *trace,
 	trace_choose(trace, traced);
 }
 
-void trace_take_report(struct netobs_trace *trace,
-		       const struct trace_report *report)
+void trace_take_report(struct trace *trace, const struct trace_report *report)
 {
 	const struct trace_tuple tuple = traced_tuple(report);
 	struct traced *traced = trace_slot(trace, report->id);

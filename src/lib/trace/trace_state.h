@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Events during netobs_trace_start(), which wait: only netobs_trace_dispatch() calls callbacks. */
+/* Events during netobs_start(), which wait: only netobs_dispatch() calls callbacks. */
 
 enum { TRACE_EARLY_MAX = 1 << 16 };
 
@@ -41,9 +41,9 @@ void trace_early_free(struct trace_early *early);
 
 struct map_grace;
 
-struct netobs_trace {
+struct trace {
+	struct life life; /* first */
 	struct netobs_trace_opts opts;
-	struct life life;
 	struct filter *filter;
 	struct trace_process process;
 	bool wants_datagrams; /* UDP and ICMP may be chosen */
@@ -66,38 +66,39 @@ struct netobs_trace {
 	struct netobs_trace_stats stats;
 };
 
+/** @return the tracer; NULL: @netobs is none, or NULL */
+struct trace *trace_of(const struct netobs *netobs);
+
 /** Process a report of a program. */
-void trace_take_report(struct netobs_trace *trace,
-		       const struct trace_report *report);
+void trace_take_report(struct trace *trace, const struct trace_report *report);
 
 /** Deliver events that arrived while the tracer was started. */
-void trace_deliver_early(struct netobs_trace *trace);
+void trace_deliver_early(struct trace *trace);
 
 /** @return the entry of the slot of a connection, which another connection may use */
-struct traced *trace_slot(const struct netobs_trace *trace, uint64_t id);
+struct traced *trace_slot(const struct trace *trace, uint64_t id);
 
 /** @return the connection that has that tuple, or NULL */
-struct traced *trace_find(const struct netobs_trace *trace,
+struct traced *trace_find(const struct trace *trace,
 			  const struct trace_tuple *tuple);
 
 /** Update the time of the connection's last packet, also beyond max_events. */
-void trace_note_last(const struct netobs_trace *trace, struct traced *traced);
+void trace_note_last(const struct trace *trace, struct traced *traced);
 
 /** Trace the connection, if there is room for one more. */
-void trace_choose(struct netobs_trace *trace, struct traced *traced);
+void trace_choose(struct trace *trace, struct traced *traced);
 
 /** Free the connection's slot for another connection. */
-void trace_end_connection(struct netobs_trace *trace, struct traced *traced);
+void trace_end_connection(struct trace *trace, struct traced *traced);
 
 /** Reject the connection's events. Its tuples remain known, so that its packets do not begin it again. */
-void trace_refuse(struct netobs_trace *trace, struct traced *traced);
+void trace_refuse(struct trace *trace, struct traced *traced);
 
 /** Nothing chooses these datagrams: end the connection, and reject its tuples. */
-void trace_turn_away(struct netobs_trace *trace, struct traced *traced);
+void trace_turn_away(struct trace *trace, struct traced *traced);
 
 /** @return the connection's events beyond max_events so far */
-uint64_t trace_count_cut(const struct netobs_trace *trace,
-			 const struct traced *traced);
+uint64_t trace_count_cut(const struct trace *trace, const struct traced *traced);
 
 /* Whether a filter expression chooses a connection, by its addresses and ports alone. */
 

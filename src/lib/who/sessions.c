@@ -37,9 +37,9 @@ enum {
 	BUFFER_MAX = 1 << 30,
 };
 
-struct netobs_sessions {
+struct sessions {
+	struct life life; /* first */
 	struct netobs_sessions_opts opts;
-	struct life life;
 	int ring_timer, list_timer, upkeep_timer;
 
 	struct session_programs programs;
@@ -88,7 +88,7 @@ static int check_session_options(const struct netobs_sessions_opts *opts,
 	return option_check(checks, ARRAY_SIZE(checks), log);
 }
 
-static int open_sessions_loop(struct netobs_sessions *sessions)
+static int open_sessions_loop(struct sessions *sessions)
 {
 	const struct {
 		loop_fn *fn;
@@ -106,7 +106,7 @@ static int open_sessions_loop(struct netobs_sessions *sessions)
 	return err;
 }
 
-static int init_sessions(struct netobs_sessions *sessions,
+static int init_sessions(struct sessions *sessions,
 			 const struct netobs_sessions_opts *opts)
 {
 	int err = sized_check(opts, sizeof(*opts), &sessions->life.log);
@@ -119,10 +119,9 @@ static int init_sessions(struct netobs_sessions *sessions,
 }
 
 int netobs_sessions_new(const struct netobs_sessions_opts *opts,
-			struct netobs_sessions **ret_sessions)
+			struct netobs **ret_sessions)
 {
-	struct netobs_sessions *sessions;
-	int err;
+	struct sessions *sessions;
 
 	if (!opts || !ret_sessions)
 		return -EINVAL;
@@ -133,26 +132,17 @@ int netobs_sessions_new(const struct netobs_sessions_opts *opts,
 	memcpy(&sessions->opts, opts, min_u64(opts->sz, sizeof(*opts)));
 	sessions->opts.buffer_bytes = sessions->opts.buffer_bytes ?:
 					      BUFFER_DEFAULT;
-	life_init(&sessions->life, &life_ops, sessions, sessions->opts.on_log,
+	life_init(&sessions->life, &life_ops, sessions->opts.on_log,
 		  sessions->opts.user);
-	err = log_keep_error(&sessions->life.log,
-			     "cannot make an observer of sessions",
-			     init_sessions(sessions, opts));
-	if (err) {
-		log_copy_error(&sessions->life.log, sessions->opts.error);
-		netobs_sessions_free(sessions);
-		return err;
-	}
-	sessions->opts.error = NULL;
-	sessions->opts.container_root = NULL;
-	*ret_sessions = sessions;
-	return 0;
+	return life_made(&sessions->life, "an observer of sessions",
+			 init_sessions(sessions, opts), sessions->opts.error,
+			 ret_sessions);
 }
 
-void netobs_sessions_free(struct netobs_sessions *sessions)
+static void free_sessions(void *object)
 {
-	if (!sessions)
-		return;
+	struct sessions *sessions = object;
+
 	session_programs_close(&sessions->programs);
 	map_grace_abandon(sessions->grace);
 	ring_buffer__free(sessions->ring);
@@ -162,15 +152,16 @@ void netobs_sessions_free(struct netobs_sessions *sessions)
 		container_names_leave(sessions->names);
 	else
 		container_names_close(sessions->names);
-	life_close(&sessions->life);
 	free(sessions->counts_room);
 	free(sessions->container_root);
-	free(sessions);
 }
 
-int sessions_use_names(struct netobs_sessions *sessions,
-		       struct container_names *names)
+int sessions_use_names(struct netobs *netobs, struct container_names *names)
 {
+	struct sessions *sessions = life_as(netobs, &life_ops);
+
+	if (!sessions)
+		return -EINVAL;
 	if (sessions->life.state != LIFE_NEW || sessions->names)
 		return -EALREADY;
 	sessions->names = container_names_share(names);
@@ -180,18 +171,18 @@ int sessions_use_names(struct netobs_sessions *sessions,
 
 /* ---- Delivery --------------------------------------------------------------------------- */
 
-static void begin_slice(struct netobs_sessions *sessions)
+static void begin_slice(struct sessions *sessions)
 {
 	sessions->slice_end_ns = clock_boot_ns() + SLICE_MS * NSEC_PER_MSEC;
 }
 
-static bool is_slice_over(const struct netobs_sessions *sessions)
+static bool is_slice_over(const struct sessions *sessions)
 {
 	return sessions->life.delivered % GLANCE == 0 &&
 	       clock_boot_ns() >= sessions->slice_end_ns;
 }
 
-static void deliver_session(struct netobs_sessions *sessions,
+static void deliver_session(struct sessions *sessions,
 			    const struct session_event *event)
 {
 	struct netobs_session session;
@@ -210,7 +201,7 @@ static void deliver_session(struct netobs_sessions *sessions,
 static int take_session_event(void *ctx, void *data, size_t size)
 {
 	const struct session_event *event = data;
-	struct netobs_sessions *sessions = ctx;
+	struct sessions *sessions = ctx;
 
 	(void)size;
 	/* The last list has the sessions whose sockets are not closed yet. */
@@ -220,7 +211,7 @@ static int take_session_event(void *ctx, void *data, size_t size)
 }
 
 /* Read the ring buffer; if there is more, the next call reads it at once. */
-static int read_ring(struct netobs_sessions *sessions)
+static int read_ring(struct sessions *sessions)
 {
 	const int64_t at_once = 1;
 	int r;
@@ -236,7 +227,7 @@ static int read_ring(struct netobs_sessions *sessions)
 /* The first session waits for others, so a flood causes 50 wake-ups per second. */
 static int on_ring(void *ctx, int fd)
 {
-	struct netobs_sessions *sessions = ctx;
+	struct sessions *sessions = ctx;
 
 	(void)fd;
 	if (!sessions->is_gathering)
@@ -258,7 +249,7 @@ static int on_ring_timer(void *ctx, int fd)
  */
 static int on_upkeep(void *ctx, int fd)
 {
-	struct netobs_sessions *sessions = ctx;
+	struct sessions *sessions = ctx;
 	struct session_counts counts;
 
 	(void)fd;
@@ -278,7 +269,7 @@ static int on_upkeep(void *ctx, int fd)
 
 /* ---- Live sessions ----------------------------------------------------------------------- */
 
-static void set_list_timer(struct netobs_sessions *sessions)
+static void set_list_timer(struct sessions *sessions)
 {
 	const int64_t interval_ns = sessions->opts.interval_ms * NSEC_PER_MSEC;
 
@@ -286,7 +277,7 @@ static void set_list_timer(struct netobs_sessions *sessions)
 		       interval_ns ? clock_boot_ns() + interval_ns : 0);
 }
 
-static void end_list(struct netobs_sessions *sessions, int err)
+static void end_list(struct sessions *sessions, int err)
 {
 	if (err)
 		log_warning(&sessions->life.log, "cannot list sessions: %s",
@@ -297,7 +288,7 @@ static void end_list(struct netobs_sessions *sessions, int err)
 }
 
 /* Read a part of the list; the next call continues. */
-static int read_list(struct netobs_sessions *sessions)
+static int read_list(struct sessions *sessions)
 {
 	int r;
 
@@ -317,7 +308,7 @@ static int read_list(struct netobs_sessions *sessions)
 	return read_ring(sessions);
 }
 
-static int begin_list(struct netobs_sessions *sessions)
+static int begin_list(struct sessions *sessions)
 {
 	int err = session_programs_begin_list(&sessions->programs);
 
@@ -331,7 +322,7 @@ static int begin_list(struct netobs_sessions *sessions)
 
 static int on_list_timer(void *ctx, int fd)
 {
-	struct netobs_sessions *sessions = ctx;
+	struct sessions *sessions = ctx;
 
 	(void)fd;
 	if (sessions->is_listing)
@@ -339,9 +330,10 @@ static int on_list_timer(void *ctx, int fd)
 	return sessions->life.state == LIFE_RUNNING ? begin_list(sessions) : 0;
 }
 
-int netobs_sessions_interval_set(struct netobs_sessions *sessions,
-				 uint32_t interval_ms)
+int netobs_sessions_interval_set(struct netobs *netobs, uint32_t interval_ms)
 {
+	struct sessions *sessions = life_as(netobs, &life_ops);
+
 	if (!sessions)
 		return -EINVAL;
 	log_expect_error(&sessions->life.log);
@@ -369,8 +361,7 @@ static uint32_t ring_size(uint64_t bytes)
 	return (uint32_t)size;
 }
 
-static int keep_map(const struct netobs_sessions *sessions, const char *name,
-		    int *ret_fd)
+static int keep_map(const struct sessions *sessions, const char *name, int *ret_fd)
 {
 	int fd = program_set_map_fd(&sessions->programs.sockets, name);
 
@@ -385,7 +376,7 @@ static int keep_map(const struct netobs_sessions *sessions, const char *name,
 	return fd;
 }
 
-static int open_session_maps(struct netobs_sessions *sessions)
+static int open_session_maps(struct sessions *sessions)
 {
 	const struct session_programs *programs = &sessions->programs;
 	int err;
@@ -401,7 +392,7 @@ static int open_session_maps(struct netobs_sessions *sessions)
 				     &sessions->ring, &sessions->counts_room);
 }
 
-static void note_absent(const struct netobs_sessions *sessions)
+static void note_absent(const struct sessions *sessions)
 {
 	const struct session_programs *programs = &sessions->programs;
 
@@ -421,7 +412,7 @@ static void note_absent(const struct netobs_sessions *sessions)
 
 static int start_sessions(void *owner)
 {
-	struct netobs_sessions *sessions = owner;
+	struct sessions *sessions = owner;
 	const uint64_t disabled = sessions->opts.disable_features;
 	const struct session_knobs knobs = {
 		.ring_bytes = ring_size(sessions->opts.buffer_bytes),
@@ -469,7 +460,7 @@ static int start_sessions(void *owner)
 
 /* ---- Stop -------------------------------------------------------------------------------- */
 
-static void note_unsettled(const struct netobs_sessions *sessions, int err)
+static void note_unsettled(const struct sessions *sessions, int err)
 {
 	if (err)
 		log_warning(&sessions->life.log,
@@ -480,13 +471,13 @@ static void note_unsettled(const struct netobs_sessions *sessions, int err)
 /* A program that runs on another CPU may still report. */
 static void stop_sessions(void *owner)
 {
-	struct netobs_sessions *sessions = owner;
+	struct sessions *sessions = owner;
 
 	session_programs_detach(&sessions->programs);
 	note_unsettled(sessions, map_grace_begin(&sessions->grace));
 }
 
-static bool is_observer_quiet(struct netobs_sessions *sessions)
+static bool is_observer_quiet(struct sessions *sessions)
 {
 	int err = sessions->grace ? map_grace_result(&sessions->grace) : 0;
 
@@ -496,7 +487,7 @@ static bool is_observer_quiet(struct netobs_sessions *sessions)
 }
 
 /* Begin the last list once programs are at rest, and the list of an interval has ended. */
-static int list_last(struct netobs_sessions *sessions)
+static int list_last(struct sessions *sessions)
 {
 	if (sessions->is_listing || !is_observer_quiet(sessions)) {
 		loop_set_timer(sessions->ring_timer,
@@ -508,7 +499,7 @@ static int list_last(struct netobs_sessions *sessions)
 }
 
 /* Deliver sessions that ended before a process accepted them: no file of a process has their socket. */
-static void deliver_queued(struct netobs_sessions *sessions)
+static void deliver_queued(struct sessions *sessions)
 {
 	const int fd = program_set_map_fd(&sessions->programs.sockets,
 					  "session_queued");
@@ -527,7 +518,7 @@ static void deliver_queued(struct netobs_sessions *sessions)
 
 static int step_sessions(void *owner)
 {
-	struct netobs_sessions *sessions = owner;
+	struct sessions *sessions = owner;
 	const int64_t at_once = 1;
 	int err;
 
@@ -547,45 +538,20 @@ static int step_sessions(void *owner)
 	return err;
 }
 
-/* ---- The public life --------------------------------------------------------------------- */
-
 static const struct life_ops life_ops = {
 	.start = start_sessions,
 	.stop = stop_sessions,
 	.step = step_sessions,
+	.free = free_sessions,
 	.privileges = PRIVILEGE_PROGRAMS,
 };
 
-int netobs_sessions_start(struct netobs_sessions *sessions)
-{
-	return sessions ? life_start(&sessions->life) : -EINVAL;
-}
-
-int netobs_sessions_fd(const struct netobs_sessions *sessions)
-{
-	return sessions ? sessions->life.loop.fd : -EINVAL;
-}
-
-int netobs_sessions_dispatch(struct netobs_sessions *sessions)
-{
-	return sessions ? life_dispatch(&sessions->life) : -EINVAL;
-}
-
-void netobs_sessions_stop(struct netobs_sessions *sessions)
-{
-	if (sessions)
-		life_stop(&sessions->life);
-}
-
-const char *netobs_sessions_last_error(const struct netobs_sessions *sessions)
-{
-	return sessions ? sessions->life.error.text : "";
-}
 /* ---- Statistics -------------------------------------------------------------------------- */
 
-int netobs_sessions_stats_get(const struct netobs_sessions *sessions,
+int netobs_sessions_stats_get(const struct netobs *netobs,
 			      struct netobs_sessions_stats *ret_stats)
 {
+	const struct sessions *sessions = life_as(netobs, &life_ops);
 	struct netobs_sessions_stats stats;
 	struct session_counts counts;
 

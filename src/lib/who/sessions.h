@@ -9,15 +9,14 @@
 #include <netobs/session.h>
 
 struct container_names;
-struct netobs_sessions;
+struct netobs;
 
 /**
  * Have an observer use these container names, instead of finding them itself.
  *
- * @return 0; -EALREADY: it has been started, or has names already
+ * @return 0; -EALREADY: it has been started, or has names already; -EINVAL: it observes no sessions
  */
-int sessions_use_names(struct netobs_sessions *sessions,
-		       struct container_names *names);
+int sessions_use_names(struct netobs *sessions, struct container_names *names);
 
 /* Converts the programs' report about a socket to the record of its session. */
 

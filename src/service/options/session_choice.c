@@ -49,14 +49,14 @@ bool session_choice_check(const struct session_choice *choice, char *ret_why,
 	char error[NETOBS_ERROR_MAX];
 	NETOBS_OPTS(netobs_sessions_opts, opts, .on_session = ignore_session,
 		    .error = &error);
-	struct netobs_sessions *sessions;
+	struct netobs *sessions;
 	const char *why;
 	int r;
 
 	session_choice_fill(choice, &opts);
 	r = netobs_sessions_new(&opts, &sessions);
 	if (r == 0)
-		netobs_sessions_free(sessions);
+		netobs_free(sessions);
 	if (r != -EINVAL) /* other errors, such as too few descriptors, are reported at the start */
 		return true;
 	/* Skip the name of the library's option. */

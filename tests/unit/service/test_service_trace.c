@@ -20,34 +20,34 @@ static struct {
 } fake;
 
 int __wrap_netobs_trace_new(const struct netobs_trace_opts *opts,
-			    struct netobs_trace **ret_trace);
-int __wrap_netobs_trace_start(struct netobs_trace *trace);
-int __wrap_netobs_trace_arm(struct netobs_trace *trace,
+			    struct netobs **ret_trace);
+int __wrap_netobs_start(struct netobs *trace);
+int __wrap_netobs_trace_arm(struct netobs *trace,
 			    const struct netobs_trace_target *target);
-int __wrap_netobs_trace_fd(const struct netobs_trace *trace);
-int __wrap_netobs_trace_dispatch(struct netobs_trace *trace);
-int __wrap_netobs_trace_stats_get(const struct netobs_trace *trace,
+int __wrap_netobs_fd(const struct netobs *trace);
+int __wrap_netobs_dispatch(struct netobs *trace);
+int __wrap_netobs_trace_stats_get(const struct netobs *trace,
 				  struct netobs_trace_stats *ret_stats);
-void __wrap_netobs_trace_stop(struct netobs_trace *trace);
-void __wrap_netobs_trace_free(struct netobs_trace *trace);
+void __wrap_netobs_stop(struct netobs *trace);
+void __wrap_netobs_free(struct netobs *trace);
 int __real_clock_gettime(clockid_t clock, struct timespec *ret_time);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time);
 
 int __wrap_netobs_trace_new(const struct netobs_trace_opts *opts,
-			    struct netobs_trace **ret_trace)
+			    struct netobs **ret_trace)
 {
 	(void)opts;
-	*ret_trace = (struct netobs_trace *)&fake;
+	*ret_trace = (struct netobs *)&fake;
 	return 0;
 }
 
-int __wrap_netobs_trace_start(struct netobs_trace *trace)
+int __wrap_netobs_start(struct netobs *trace)
 {
 	(void)trace;
 	return fake.start_error;
 }
 
-int __wrap_netobs_trace_arm(struct netobs_trace *trace,
+int __wrap_netobs_trace_arm(struct netobs *trace,
 			    const struct netobs_trace_target *target)
 {
 	(void)trace;
@@ -55,19 +55,19 @@ int __wrap_netobs_trace_arm(struct netobs_trace *trace,
 	return 0;
 }
 
-int __wrap_netobs_trace_fd(const struct netobs_trace *trace)
+int __wrap_netobs_fd(const struct netobs *trace)
 {
 	(void)trace;
 	return fake.ends[0];
 }
 
-int __wrap_netobs_trace_dispatch(struct netobs_trace *trace)
+int __wrap_netobs_dispatch(struct netobs *trace)
 {
 	(void)trace;
 	return 0;
 }
 
-int __wrap_netobs_trace_stats_get(const struct netobs_trace *trace,
+int __wrap_netobs_trace_stats_get(const struct netobs *trace,
 				  struct netobs_trace_stats *ret_stats)
 {
 	(void)trace;
@@ -75,12 +75,12 @@ int __wrap_netobs_trace_stats_get(const struct netobs_trace *trace,
 	return 0;
 }
 
-void __wrap_netobs_trace_stop(struct netobs_trace *trace)
+void __wrap_netobs_stop(struct netobs *trace)
 {
 	(void)trace;
 }
 
-void __wrap_netobs_trace_free(struct netobs_trace *trace)
+void __wrap_netobs_free(struct netobs *trace)
 {
 	(void)trace;
 }

@@ -38,7 +38,7 @@ static struct trace_loader *begin(struct caller *caller)
 static void assert_refused(struct trace_loader *loader)
 {
 	struct pollfd fd = { .fd = trace_loader_fd(loader), .events = POLLIN };
-	struct netobs_trace *tracer;
+	struct netobs *tracer;
 	int result;
 
 	do

@@ -49,7 +49,7 @@ TEST(the_only_file_is_kept_until_the_next_one_is_there)
 		.keep = 1,
 	};
 	const NETOBS_OPTS(netobs_capture_opts, opts, .on_packet = (void *)1);
-	struct netobs_capture *capture;
+	struct netobs *capture;
 	struct capture_out out;
 
 	assert_non_null(mkdtemp(directory));
@@ -70,6 +70,6 @@ TEST(the_only_file_is_kept_until_the_next_one_is_there)
 	assert_int_equal(count_files(directory), 1);
 	unlink(out.names[0]);
 	capture_out_close(&out);
-	netobs_capture_free(capture);
+	netobs_free(capture);
 	assert_int_equal(rmdir(directory), 0);
 }

@@ -33,7 +33,7 @@ int __wrap_netobs_dispatch(struct netobs *ctx);
 void __wrap_netobs_stop(struct netobs *ctx);
 void __wrap_netobs_free(struct netobs *ctx);
 int __wrap_netobs_sessions_new(const struct netobs_sessions_opts *opts,
-			       struct netobs_sessions **ret_sessions);
+			       struct netobs **ret_sessions);
 void __wrap_privileges_drop(const struct args_list *interfaces,
 			    unsigned int keep);
 
@@ -87,7 +87,7 @@ void __wrap_netobs_free(struct netobs *ctx)
 }
 
 int __wrap_netobs_sessions_new(const struct netobs_sessions_opts *opts,
-			       struct netobs_sessions **ret_sessions)
+			       struct netobs **ret_sessions)
 {
 	(void)ret_sessions;
 	if (fake.sessions_error == -EINVAL && opts->error)

@@ -16,6 +16,11 @@ struct owner {
 	unsigned int steps, stops;
 };
 
+static struct netobs *of(struct owner *owner)
+{
+	return (struct netobs *)owner;
+}
+
 static int start_owner(void *arg)
 {
 	struct owner *owner = arg;
@@ -43,17 +48,23 @@ static int step_owner(void *arg)
 	return owner->step_err;
 }
 
+static void free_nothing(void *arg)
+{
+	(void)arg;
+}
+
 static const struct life_ops ops = {
 	.start = start_owner,
 	.stop = stop_owner,
 	.step = step_owner,
+	.free = free_nothing,
 };
 
 static int set_up(void **state)
 {
 	struct owner *owner = calloc(1, sizeof(*owner));
 
-	life_init(&owner->life, &ops, owner, NULL, NULL);
+	life_init(&owner->life, &ops, NULL, NULL);
 	assert_int_equal(life_open(&owner->life), 0);
 	*state = owner;
 	return 0;
@@ -61,10 +72,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	struct owner *owner = *state;
-
-	life_close(&owner->life);
-	free(owner);
+	netobs_free(*state);
 	return 0;
 }
 
@@ -72,37 +80,46 @@ static int tear_down(void **state)
 
 CASE(only_a_started_object_is_dispatched)
 {
-	assert_int_equal(life_dispatch(&owner->life), -EINVAL);
-	assert_int_equal(life_start(&owner->life), 0);
-	assert_int_equal(life_start(&owner->life), -EALREADY);
-	assert_int_equal(life_dispatch(&owner->life), 0);
+	assert_int_equal(netobs_dispatch(of(owner)), -EINVAL);
+	assert_int_equal(netobs_start(of(owner)), 0);
+	assert_int_equal(netobs_start(of(owner)), -EALREADY);
+	assert_int_equal(netobs_dispatch(of(owner)), 0);
 	assert_int_equal(owner->steps, 1);
+}
+
+CASE(an_object_is_of_one_kind)
+{
+	const struct life_ops others = ops;
+
+	assert_ptr_equal(life_as(of(owner), &ops), owner);
+	assert_null(life_as(of(owner), &others));
+	assert_null(life_as(NULL, &ops));
 }
 
 CASE(a_failed_start_is_final)
 {
 	owner->start_err = -ENODEV;
-	assert_int_equal(life_start(&owner->life), -ENODEV);
+	assert_int_equal(netobs_start(of(owner)), -ENODEV);
 	assert_int_equal(owner->life.state, LIFE_FAILED);
 	owner->start_err = 0;
-	assert_int_equal(life_start(&owner->life), -EALREADY);
-	assert_int_equal(life_dispatch(&owner->life), -EINVAL);
+	assert_int_equal(netobs_start(of(owner)), -EALREADY);
+	assert_int_equal(netobs_dispatch(of(owner)), -EINVAL);
 	assert_int_equal(owner->steps, 0);
 }
 
 CASE(the_last_delivery_comes_before_the_end)
 {
-	assert_int_equal(life_start(&owner->life), 0);
+	assert_int_equal(netobs_start(of(owner)), 0);
 	owner->delivers = 3;
-	assert_int_equal(life_dispatch(&owner->life), 3);
-	life_stop(&owner->life);
-	life_stop(&owner->life);
+	assert_int_equal(netobs_dispatch(of(owner)), 3);
+	netobs_stop(of(owner));
+	netobs_stop(of(owner));
 	assert_true(owner->life.is_stopping);
 	assert_int_equal(owner->life.state, LIFE_RUNNING);
-	assert_int_equal(life_dispatch(&owner->life), 3);
+	assert_int_equal(netobs_dispatch(of(owner)), 3);
 	assert_int_equal(owner->stops, 1);
 	assert_int_equal(owner->life.state, LIFE_STOPPED);
-	assert_int_equal(life_dispatch(&owner->life), -ECANCELED);
+	assert_int_equal(netobs_dispatch(of(owner)), -ECANCELED);
 	assert_int_equal(owner->steps, 2);
 }
 
@@ -119,13 +136,13 @@ CASE(errors_of_the_loop_and_of_a_step_are_returned)
 {
 	cleanup_fd int fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
 
-	assert_int_equal(life_start(&owner->life), 0);
+	assert_int_equal(netobs_start(of(owner)), 0);
 	owner->delivers = 3;
 	assert_int_equal(
 		loop_watch(&owner->life.loop, fd, EPOLLIN, fail_once, NULL), 0);
-	assert_int_equal(life_dispatch(&owner->life), -EIO);
+	assert_int_equal(netobs_dispatch(of(owner)), -EIO);
 	assert_int_equal(owner->steps, 0);
-	assert_int_equal(life_dispatch(&owner->life), 3);
+	assert_int_equal(netobs_dispatch(of(owner)), 3);
 	owner->step_err = -ENOSPC;
-	assert_int_equal(life_dispatch(&owner->life), -ENOSPC);
+	assert_int_equal(netobs_dispatch(of(owner)), -ENOSPC);
 }
