@@ -30,14 +30,15 @@ static void print_engine_log(int level, const char *message, void *user)
 		fprintf(stderr, "netobsctl bench: %s\n", message);
 }
 
-static void count_flow(const struct netobs_flow *flow, void *user)
+static void count_flow(const struct netobs_record *record, void *user)
 {
+	const struct netobs_flow *flow = (const void *)record;
 	struct engine *engine = user;
 
 	engine->flows++;
 	engine->packets += flow->packets;
 	if (engine->sink) /* what is dropped is counted there */
-		netobs_sink_write(engine->sink, &flow->record);
+		netobs_sink_write(engine->sink, record);
 }
 
 /* One interface, that of BPF_PROG_TEST_RUN: records name it. */
@@ -67,7 +68,7 @@ int engine_open(struct engine *engine, uint32_t flows, uint64_t flags)
 		.merge = { .interval_ns = INTERVAL_S * NSEC_PER_SEC,
 			   .idle_timeout_ns = IDLE_S * NSEC_PER_SEC,
 			   .max_flows = max_flows,
-			   .on_flow = count_flow,
+			   .on_record = count_flow,
 			   .user = engine },
 	};
 	int err;

@@ -10,11 +10,11 @@
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 
-static void print_flow(const struct netobs_flow *flow, void *user)
+static void print_record(const struct netobs_record *record, void *user)
 {
 	char json[NETOBS_FLOW_JSON_MAX];
 
-	if (netobs_flow_json(flow, json, sizeof(json)) >= 0)
+	if (netobs_record_json(record, json, sizeof(json)) >= 0)
 		fprintf(user, "%s\n", json);
 }
 
@@ -41,7 +41,7 @@ int main(int argc, char **argv)
 	epoll_ctl(loop, EPOLL_CTL_ADD, signals, &event);
 
 	opts.interfaces = argc > 1 ? (const char *const *)argv + 1 : NULL;
-	opts.on_flow = print_flow;
+	opts.on_record = print_record;
 	opts.on_log = print_log;
 	opts.user = stdout;
 	if (netobs_new(&opts, &netobs) < 0 || netobs_start(netobs) < 0)

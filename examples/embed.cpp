@@ -20,10 +20,10 @@ static int check(int ret)
 	return ret;
 }
 
-static void print_flow(const netobs_flow *flow, void *user)
+static void print_record(const netobs_record *record, void *user)
 {
 	char json[NETOBS_FLOW_JSON_MAX];
-	if (netobs_flow_json(flow, json, sizeof(json)) >= 0)
+	if (netobs_record_json(record, json, sizeof(json)) >= 0)
 		std::cout << json << std::endl;
 	++*static_cast<uint64_t *>(user);
 }
@@ -33,7 +33,7 @@ try {
 	uint64_t flows = 0, ticks;
 	NETOBS_OPTS(netobs_opts, opts);
 	opts.interfaces = argc > 1 ? argv + 1 : nullptr;
-	opts.on_flow = print_flow;
+	opts.on_record = print_record;
 	opts.user = &flows;
 	opts.error = &why;
 	check(netobs_new(&opts, &ctx));

@@ -19,10 +19,10 @@ static void stop(int number)
 	netobs_stop(netobs);
 }
 
-static void add_flow(const struct netobs_flow *flow, void *user)
+static void add_flow(const struct netobs_record *record, void *user)
 {
 	(void)user;
-	netobs_groups_add(groups, flow);
+	netobs_groups_add(groups, (const struct netobs_flow *)record);
 }
 
 static void print_top(void *user)
@@ -50,7 +50,7 @@ static void print_top(void *user)
 int main(int argc, char **argv)
 {
 	NETOBS_OPTS(netobs_groups_opts, by, .keys = "client,service");
-	NETOBS_OPTS(netobs_opts, opts, .on_flow = add_flow,
+	NETOBS_OPTS(netobs_opts, opts, .on_record = add_flow,
 		    .on_interval = print_top);
 	int ret;
 

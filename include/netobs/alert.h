@@ -8,7 +8,7 @@
  * conversation it is part of. If more than 8192 would wait, all of them are delivered at once, without the id.
  * Rules about drops are compared with records of flows: their alerts come just before the record that breaks the rule.
  *
- * A context needs netobs_opts.on_alert, and netobs_opts.rtt or, for drops, NETOBS_DROPS. Rules may be replaced at any
+ * A context needs alerts in netobs_opts.records, and netobs_opts.rtt or, for drops, NETOBS_DROPS. Rules may be replaced at any
  * time, without an effect on counts and measurements.
  *
  * A rule is text: netobs-alert-rules(7).
@@ -135,7 +135,7 @@ struct netobs_alert_counts {
 	uint64_t limited; /**< the same, because there were more alerts of this rule than "limit" allows */
 	uint64_t lost; /**< the same, because the process did not read fast enough */
 	uint64_t broken; /**< samples that broke the rule */
-	/** Of fired: alerts passed to on_alert. The others wait for netobs_dispatch(), which
+	/** Of fired: alerts passed to on_record. The others wait for netobs_dispatch(), which
 	 *  delivers all before it returns -ECANCELED, or for netobs_alerts_set(). */
 	uint64_t delivered;
 };
@@ -144,15 +144,15 @@ struct netobs_alert_counts {
  * Replace all rules. A rule that is in the old and in the new list, with the same name and text,
  * continues with its counts. Takes milliseconds; new expressions after "where" take tens of
  * milliseconds to compile, or more if they have host names to resolve. First delivers all alerts
- * that wait for netobs_dispatch(): this function calls on_alert, so the caller must not hold a lock
- * that on_alert takes.
+ * that wait for netobs_dispatch(): this function calls on_record, so the caller must not hold a lock
+ * that on_record takes.
  *
- * @param ctx    with netobs_opts.on_alert, and what the rules need; before or after netobs_start()
+ * @param ctx    with alerts in netobs_opts.records, and what the rules need; before or after netobs_start()
  * @param rules  copied; NULL if there are none
  * @param n      how many
  * @return 0; -EINVAL: an argument or a rule is wrong, and the error text names it
  *         ("alerts[2]: column 7: ..."); -E2BIG: more than NETOBS_ALERT_RULES_MAX, more than 64
- *         different expressions, or too large ones; -ENOTSUP: the context has no on_alert, or
+ *         different expressions, or too large ones; -ENOTSUP: the context delivers no alerts, or
  *         does not measure what a rule is about, which the error text names, or the kernel has PREEMPT_RT
  *         and a rule about connections an expression; -ECANCELED: stopped;
  *         -ENOMEM; others from the kernel. After an error, the old rules stay in use.

@@ -116,8 +116,8 @@ struct netobs_drops_opts {
 	/** As in struct netobs_opts; 1 << NETOBS_FEATURE_DROP_REASONS matters. */
 	uint64_t disable_features;
 
-	/** Drops of an interval. @p drop is valid during the call only. */
-	void (*on_drop)(const struct netobs_drop *drop, void *user);
+	/** Drops of an interval: a struct netobs_drop, valid during the call only. */
+	void (*on_record)(const struct netobs_record *record, void *user);
 	/** All drops of an interval have been delivered; NULL: not called. */
 	void (*on_interval)(void *user);
 	/** A log line, without newline; NULL: nothing is logged. */
@@ -135,7 +135,7 @@ struct netobs_drops_opts {
 /** Totals since the start. */
 struct netobs_drops_stats {
 	size_t sz; /**< sizeof(struct netobs_drops_stats), set by the caller */
-	uint64_t packets[NETOBS_DROP_KINDS]; /**< delivered to on_drop, by kind */
+	uint64_t packets[NETOBS_DROP_KINDS]; /**< delivered to on_record, by kind */
 	uint64_t bytes[NETOBS_DROP_KINDS];
 	/** Packets that are in no record, because the tables were full, or had no room for what the filter judges. */
 	uint64_t lost_packets;
@@ -153,10 +153,10 @@ struct netobs_drops_stats {
  * Make an observer of drops. Checks the options; touches nothing in the kernel.
  *
  * netobs_start() needs CAP_BPF and CAP_PERFMON (or root). netobs_dispatch() delivers the drops of the last interval, for
- * some milliseconds. on_drop may call netobs_stop(), netobs_drops_stats_get() and netobs_last_error(), and nothing else
+ * some milliseconds. on_record may call netobs_stop(), netobs_drops_stats_get() and netobs_last_error(), and nothing else
  * of this observer. netobs_free() discards drops that were not delivered.
  *
- * @param opts  copied, and may go away afterwards; on_drop must be set
+ * @param opts  copied, and may go away afterwards; on_record must be set
  * @param ret_drops  yours: netobs_free()
  * @return 0; -EINVAL: an option is wrong, the error text names it; -E2BIG: the filter is
  *         too long; -ENOMEM
@@ -167,7 +167,7 @@ NETOBS_API int netobs_drops_new(const struct netobs_drops_opts *opts,
 /**
  * Share the drops that a context with NETOBS_DROPS reads: the programs run once for each drop, not once for each
  * object. Call it before netobs_start(), which cannot fail then, and use both objects on one thread.
- * Differences: on_drop is called by netobs_dispatch() of the context, too, so that an interval may have
+ * Differences: on_record is called by netobs_dispatch() of the context, too, so that an interval may have
  * several records of a flow, a reason and a place; disable_features are those of the context. Either object
  * may be freed first.
  *

@@ -160,7 +160,7 @@ NETOBS_API int netobs_groups_new(const struct netobs_groups_opts *opts,
 /**
  * Add a flow to its group. Without memory for one more group, the smaller half gives way.
  *
- * @param flow  of on_flow, or that the program made
+ * @param flow  of on_record, or that the program made
  * @return 0; -EINVAL: an argument is NULL, or no flow
  */
 NETOBS_API int netobs_groups_add(struct netobs_groups *groups,

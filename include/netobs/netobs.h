@@ -211,7 +211,7 @@ struct netobs_opts {
 	/** With @p rtt: connections that are measured at a time, each at each interface. It is
 	 *  rounded up to a power of two. Default: 65536, and less where max_memory or the memory
 	 *  control group is small. Each takes 100 bytes of the kernel's memory from the start
-	 *  on, and another 896, with @p on_alert 1280, once so many are measured: memory is
+	 *  on, and another 896, with alerts in @p records 1280, once so many are measured: memory is
 	 *  added for 1024 at a time. If hundreds come at once, faster than it is added, some are
 	 *  measured from a later packet on. Memory of those that have ended, and whose flows were
 	 *  reported, is used again, but not given back before the end. When all are in use,
@@ -236,15 +236,18 @@ struct netobs_opts {
 
 	/* ---- Callbacks, which run on the calling thread; NULL: not called ---- */
 
-	/** A flow record. @p flow is valid during the call only. */
-	void (*on_flow)(const struct netobs_flow *flow, void *user);
+	/** A record of a type in @p records, valid during the call only. */
+	void (*on_record)(const struct netobs_record *record, void *user);
+	/** Types of records that on_record gets: 1 << enum netobs_record_type of each; 0: flows.
+	 *  Alerts: with @p rtt, a connection has broken a rule of netobs_alerts_set(); with NETOBS_DROPS,
+	 *  a flow has, and its alert comes before its record. With @p rtt, rules take another 384 bytes of the
+	 *  kernel's memory for each connection, and 1.3 MiB; rules about drops take 2 MiB of the process.
+	 *  Mappings: with NETOBS_NAT, one begins or has ended (mapping.h); those that are older than the
+	 *  context come when the kernel's list has them, and those in use when the context stops are
+	 *  not reported as ended. */
+	uint64_t records;
 	/** All records of a drain have been delivered. */
 	void (*on_interval)(void *user);
-	/** With @p rtt: a connection has broken a rule of netobs_alerts_set(). With NETOBS_DROPS: a
-	 *  flow has; then it is called before on_flow. @p alert is valid during the call only. With
-	 *  @p rtt, rules take another 384 bytes of the kernel's memory for each connection, and 1.3
-	 *  MiB; rules about drops take 2 MiB of the process. NULL: there are no rules. */
-	void (*on_alert)(const struct netobs_alert *alert, void *user);
 	/** A log line, without newline; NULL: nothing is logged. */
 	void (*on_log)(int level, const char *message, void *user);
 	void *user; /**< passed back to every callback */
@@ -257,11 +260,6 @@ struct netobs_opts {
 	/** Features to treat as absent, so that the path for older kernels is
 	 *  taken: bits are 1 << enum netobs_feature_id (probe.h). */
 	uint64_t disable_features;
-
-	/** With NETOBS_NAT: a mapping begins or has ended (mapping.h). For mappings that are older
-	 *  than the context, it is called when the kernel's list has them. Those in use when the context
-	 *  stops are not reported as ended. @p mapping is valid during the call only. */
-	void (*on_mapping)(const struct netobs_mapping *mapping, void *user);
 
 	/** With NETOBS_CONTAINER_NAMES: the root directory of the host, below which the files of
 	 *  container runtimes are, for a program that runs in a container itself; NULL: "/". */

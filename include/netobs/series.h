@@ -201,7 +201,7 @@ NETOBS_API int netobs_series_new(const struct netobs_series_opts *opts,
  * Add a flow to the series of its group, or to that of other flows. With a key such as "host", to
  * one for each of its ends: then the sum of all series is that of ends.
  *
- * @param flow  of on_flow, or that the program made
+ * @param flow  of on_record, or that the program made
  * @return 0; -EINVAL: an argument is NULL, or no flow
  */
 NETOBS_API int netobs_series_add(struct netobs_series *series,
@@ -217,7 +217,7 @@ NETOBS_API int netobs_series_add(struct netobs_series *series,
  * The first session allocates 256 KiB for that. With keys that count a flow at both ends, each
  * session counts for its own end. Keys that only packets have, such as interface and vlan, are unknown.
  *
- * @param session  of on_session, or that the program made
+ * @param session  of on_record, or that the program made
  * @return 0; -EINVAL: an argument is NULL, or no session
  */
 NETOBS_API int netobs_series_add_session(struct netobs_series *series,
@@ -236,8 +236,7 @@ NETOBS_API int netobs_series_add_session(struct netobs_series *series,
  */
 NETOBS_API int netobs_series_end_interval(
 	struct netobs_series *series, int64_t time_ns,
-	void (*take)(const struct netobs_group_record *record, void *user),
-	void *user);
+	void (*take)(const struct netobs_record *record, void *user), void *user);
 
 /**
  * Call @p take for each series: those of groups, then one of NETOBS_SERIES_OTHER and one of

@@ -159,8 +159,8 @@ struct netobs_sessions_opts {
 	 *  1 << NETOBS_FEATURE_SESSION_ACCEPT matter. */
 	uint64_t disable_features;
 
-	/** A session. @p session is valid during the call only. */
-	void (*on_session)(const struct netobs_session *session, void *user);
+	/** A struct netobs_session, valid during the call only. */
+	void (*on_record)(const struct netobs_record *record, void *user);
 	/** A log line, without newline; NULL: nothing is logged. */
 	void (*on_log)(int level, const char *message, void *user);
 	void *user; /**< passed back to every callback */
@@ -176,7 +176,7 @@ struct netobs_sessions_opts {
 struct netobs_sessions_stats {
 	size_t sz; /**< sizeof(struct netobs_sessions_stats), set by the caller */
 	uint64_t ended;	   /**< connections, counted apart from the records */
-	uint64_t reported; /**< of these, delivered to on_session */
+	uint64_t reported; /**< of these, delivered to on_record */
 	uint64_t lost;	  /**< of these, the process did not read fast enough */
 	uint64_t updates; /**< delivered of connections that were open */
 	/** Connections now: begun since the start, and not ended. 0 once stopped. */
@@ -191,13 +191,13 @@ struct netobs_sessions_stats {
  *
  * netobs_dispatch() delivers sessions, for some milliseconds. Ended sessions wait for up to 20 ms in the
  * kernel, so that many are delivered at once. A session without a known process is delivered when a
- * process closes its socket. on_session may call netobs_stop(), netobs_sessions_stats_get() and
+ * process closes its socket. on_record may call netobs_stop(), netobs_sessions_stats_get() and
  * netobs_last_error(), and nothing else of this observer.
  *
  * After netobs_stop(), with @p interval_ms, sessions that live are reported once more. netobs_free()
  * drops sessions that were not delivered.
  *
- * @param opts  copied, and may go away afterwards; on_session must be set
+ * @param opts  copied, and may go away afterwards; on_record must be set
  * @param ret_sessions  yours: netobs_free()
  * @return 0; -EINVAL: an option is wrong, the error text names it; -ENOMEM
  */
@@ -238,9 +238,9 @@ NETOBS_API int netobs_sessions_stats_get(const struct netobs *sessions,
 
 /**
  * The conversation that a session is part of, as flow records of a context have it: NAT may give its
- * packets other addresses than the socket has. May call on_mapping of the context.
+ * packets other addresses than the socket has. May call on_record of the context, with a mapping.
  *
- * @param ctx  a started context with NETOBS_NAT; by its own thread, also from on_session
+ * @param ctx  a started context with NETOBS_NAT; by its own thread, also from on_record
  * @param ret_id  as netobs_flow.conversation_id, never 0; it may be that of @p session
  * @return 0; -ENOENT: it is not known, maybe only until the context has found the interface that leads to the
  *         namespace of the socket; -EAGAIN: it is known once the context has read the flows of an interval: copy

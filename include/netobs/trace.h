@@ -290,8 +290,8 @@ struct netobs_trace_opts {
 	 *  those of them without a name in /run/netns, and what netobs_probe() calls "trace_netfilter"; if one of these is missing, that is logged, and the rest is
 	 *  traced. When the links are closed, the kernel drops packets that wait in an NFQUEUE of the namespace. */
 	uint8_t netfilter;
-	/** Layers of events that on_event gets: 1 << enum netobs_trace_layer of each; default all. Without
-	 *  on_journey, programs that only other layers need are not attached, so that other connections
+	/** Layers of events that on_record gets: 1 << enum netobs_trace_layer of each; default all. Without
+	 *  journeys, programs that only other layers need are not attached, so that other connections
 	 *  pay less, and max_events and max_rate limit and count events of these layers only. Events of IP
 	 *  need @p netfilter as well. */
 	uint8_t layers;
@@ -308,10 +308,11 @@ struct netobs_trace_opts {
 	 *  control group has it; NULL: any */
 	const char *container;
 
-	/** @p event is valid during the call only. NULL: not wanted. */
-	void (*on_event)(const struct netobs_trace_event *event, void *user);
-	/** @p journey is valid during the call only. NULL: not wanted, and nothing is kept for them. */
-	void (*on_journey)(const struct netobs_journey *journey, void *user);
+	/** A record of a type in @p records, valid during the call only. */
+	void (*on_record)(const struct netobs_record *record, void *user);
+	/** 1 << NETOBS_RECORD_TRACE: events, struct netobs_trace_event; 1 << NETOBS_RECORD_JOURNEY: journeys,
+	 *  struct netobs_journey, for which nothing is kept otherwise; 0: journeys. */
+	uint64_t records;
 	/** A log line, without newline; NULL: nothing is logged. */
 	void (*on_log)(int level, const char *message, void *user);
 	void *user; /**< passed back to every callback */
@@ -323,8 +324,8 @@ struct netobs_trace_opts {
 /** Totals since the start. */
 struct netobs_trace_stats {
 	size_t sz; /**< sizeof(struct netobs_trace_stats), set by the caller */
-	uint64_t events;   /**< delivered, whether or not on_event is set */
-	uint64_t journeys; /**< delivered */
+	uint64_t events; /**< delivered, or left out because @p records has none */
+	uint64_t journeys;	    /**< delivered */
 	uint64_t complete_journeys; /**< of these, without unknown parts */
 	uint64_t connections;	    /**< traced since the start */
 	/** They match, but max_connections were traced; or they might match, but too many began at once */
@@ -351,7 +352,7 @@ struct netobs_trace_stats {
  * this tracer. After netobs_stop(), journeys are delivered as far as they are known. netobs_free() loses
  * events and journeys that were not delivered.
  *
- * @param opts  copied, and may go away afterwards; on_event or on_journey must be set
+ * @param opts  copied, and may go away afterwards; on_record must be set
  * @param ret_trace  yours: netobs_free()
  * @return 0; -EINVAL: an option is wrong, the error text names it; -ENOMEM
  */

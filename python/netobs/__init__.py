@@ -191,7 +191,7 @@ def _argument(value):
     kind = ffi.typeof(value).item
     if kind.cname == "char":
         return _text_of(value)
-    return Record(value) if kind.cname in Record.STRUCTS else value
+    return Record(value) if kind.cname == "struct netobs_record" else value
 
 
 # ---- Records -------------------------------------------------------------------------
@@ -295,20 +295,18 @@ class Struct:
 class Record(Struct):
     """A record that the program keeps: a flow, an alert or a mapping."""
 
-    STRUCTS = tuple(f"struct {name}" for name in _ABSENT)
-
     def __init__(self, pointer):
-        struct = ffi.typeof(pointer).item
-        if struct.cname == "struct netobs_flow":
+        name = _text_of(lib.netobs_record_type_name(pointer.type))
+        struct = ffi.typeof(f"struct netobs_{name}")
+        if name == "flow":
             copy = ffi.new("struct netobs_flow **")
-            code = lib.netobs_flow_dup(pointer, copy)
+            code = lib.netobs_flow_dup(ffi.cast("struct netobs_flow *", pointer), copy)
             if code < 0:
                 raise Error(code)
             pointer = ffi.gc(copy[0], lib.netobs_flow_free)
         else:
             copy = ffi.new(f"{struct.cname} *")
-            ffi.memmove(copy, pointer, min(ffi.sizeof(struct), ffi.cast(
-                "struct netobs_record *", pointer).sz))
+            ffi.memmove(copy, pointer, min(ffi.sizeof(struct), pointer.sz))
             pointer = copy
         super().__init__(pointer, struct)
 
@@ -340,11 +338,12 @@ class Record(Struct):
 
 class Context:
     """
-    Observes interfaces. Iterating over it yields its flows and alerts, until stop().
+    Observes interfaces. Iterating over it yields its records, until stop(): flows and, with rules, alerts, or
+    those of the option records, 1 << netobs.lib.NETOBS_RECORD_MAPPING ...
 
-    Options may be names: direction="egress", attach_order="last". on_log gets (level, message), on_mapping
-    a record, on_interval nothing: all are optional. rules of alerts are texts:
-    netobs-alert-rules(7). What a callback raises is raised by the call that it runs in.
+    Options may be names: direction="egress", attach_order="last". on_log gets (level, message),
+    on_interval nothing: all are optional. rules of alerts are texts: netobs-alert-rules(7).
+    What a callback raises is raised by the call that it runs in.
     """
 
     def __init__(self, alerts: Union[str, Iterable[str]] = (), **options):
@@ -353,9 +352,10 @@ class Context:
         self._started = False
         if isinstance(alerts, str):
             alerts = [alerts]
-        defaults = {"on_flow": self._queue.append}
+        defaults = {"on_record": self._queue.append}
         if alerts:
-            defaults |= {"on_alert": self._queue.append, "rtt": 1}
+            defaults |= {"records": 1 << lib.NETOBS_RECORD_FLOW | 1 << lib.NETOBS_RECORD_ALERT,
+                         "rtt": 1}
         self._options = _Options("netobs_opts", defaults | options)
         made = ffi.new("struct netobs **")
         code = lib.netobs_new(self._options.struct, made)

@@ -62,8 +62,9 @@ static bool is_json(const struct drops *drops)
 
 /* ---- Records --------------------------------------------------------------------------- */
 
-static void on_drop(const struct netobs_drop *drop, void *user)
+static void on_drop(const struct netobs_record *record, void *user)
 {
+	const struct netobs_drop *drop = (const void *)record;
 	struct drops *drops = user;
 	char text[NETOBS_DROP_JSON_MAX];
 
@@ -73,7 +74,7 @@ static void on_drop(const struct netobs_drop *drop, void *user)
 		return;
 	if (!is_json(drops))
 		drop_rows_add(&drops->rows, drop);
-	else if (netobs_record_json(&drop->record, text, sizeof(text)) > 0 &&
+	else if (netobs_record_json(record, text, sizeof(text)) > 0 &&
 		 puts(text) < 0)
 		verb_flush(&drops->verb);
 }
@@ -125,7 +126,7 @@ static int start_drops(void *object)
 	struct drops *drops = object;
 	NETOBS_OPTS(netobs_drops_opts, opts, .filter = drops->filter,
 		    .interval_ms = drops->options.interval_ms,
-		    .on_drop = on_drop, .on_interval = on_interval,
+		    .on_record = on_drop, .on_interval = on_interval,
 		    .on_log = verb_log, .user = drops);
 	const struct args_list none = { 0 };
 	int r = netobs_drops_new(&opts, &drops->observer);

@@ -228,19 +228,13 @@ static int show_once(struct watch *watch)
 	return 1;
 }
 
-static void ignore_flow(const struct netobs_flow *flow, void *user)
-{
-	(void)flow;
-	(void)user;
-}
-
 /* @return 0; 1: a signal came before there was a context; < 0: it failed, which was reported */
 static int observe(struct watch *watch)
 {
 	struct verb *verb = &watch->verb;
 	NETOBS_OPTS(netobs_opts, opts, .flags = NETOBS_NAT,
 		    .interval_ms = watch->options->interval_ms,
-		    .on_flow = ignore_flow, .on_log = verb_log, .user = watch);
+		    .on_log = verb_log, .user = watch);
 	const struct args_list none = { 0 };
 	int r = netobs_new(&opts, &watch->ctx);
 

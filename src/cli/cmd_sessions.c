@@ -45,14 +45,15 @@ struct session {
 
 /* ---- Records --------------------------------------------------------------------------- */
 
-static void print_session(const struct netobs_session *record, void *user)
+static void print_session(const struct netobs_record *record, void *user)
 {
 	struct session *session = user;
 
 	if (!session->left ||
-	    !session_choice_takes(&session->config.choice, record))
+	    !session_choice_takes(&session->config.choice,
+				  (const struct netobs_session *)record))
 		return;
-	output_list_record(&session->outputs, &record->record);
+	output_list_record(&session->outputs, record);
 	if (--session->left == 0)
 		verb_stop(&session->verb);
 }
@@ -81,7 +82,7 @@ static int start_sessions(void *object)
 {
 	struct session *session = object;
 	struct verb *verb = &session->verb;
-	NETOBS_OPTS(netobs_sessions_opts, opts, .on_session = print_session,
+	NETOBS_OPTS(netobs_sessions_opts, opts, .on_record = print_session,
 		    .on_log = verb_log, .user = session);
 	const struct args_list none = { 0 };
 	int r;

@@ -103,51 +103,29 @@ static void flush_output(struct watch *watch)
 		verb_stop(&watch->verb);
 }
 
-static void show(struct watch *watch, const struct netobs_record *record,
-		 bool is_printed)
+/* @return whether it is shown */
+static bool add_event(struct watch *watch, const struct netobs_trace_event *event)
 {
-	struct live *live = &watch->verb.live;
-
-	output_list_record(&watch->outputs.sinks, record);
-	if (!is_printed)
-		return;
-	live_measure(live);
-	if (trace_outputs_print(&watch->outputs, record, live->columns) < 0)
-		flush_output(watch);
-}
-
-static void on_event(const struct netobs_trace_event *event, void *user)
-{
-	struct watch *watch = user;
 	const bool is_shown = watch->options.show == SHOW_EVENTS;
 	bool counts = is_shown || !watch->outputs.pcapng;
 
-	if (is_full(watch))
-		return;
 	if (watch->outputs.pcapng)
 		counts |= trace_pcapng_add(watch->outputs.pcapng, event);
 	if (!watch->counts_journeys)
 		watch->shown += counts;
-	show(watch, &event->record, is_shown);
+	return is_shown;
 }
 
-static void on_journey(const struct netobs_journey *journey, void *user)
+static bool add_journey(struct watch *watch, const struct netobs_journey *journey)
 {
-	struct watch *watch = user;
-
-	if (is_full(watch))
-		return;
 	watch->shown += watch->counts_journeys;
 	trace_outputs_sum(&watch->outputs, journey);
-	show(watch, &journey->record, watch->options.show == SHOW_JOURNEYS);
+	return watch->options.show == SHOW_JOURNEYS;
 }
 
-/* ---- Alerts that arm the tracer -------------------------------------------------------- */
-
-/* Lines of alerts are not counted: they are no journeys. */
-static void on_alert(const struct netobs_alert *alert, void *user)
+/* Trace the connection of an alert. */
+static void arm(struct watch *watch, const struct netobs_alert *alert)
 {
-	struct watch *watch = user;
 	struct netobs_trace_target target = {
 		.sz = sizeof(target),
 		.client_port = alert->client_port,
@@ -161,9 +139,34 @@ static void on_alert(const struct netobs_alert *alert, void *user)
 	memcpy(target.server, alert->server, sizeof(target.server));
 	if (alert->protocol == IPPROTO_TCP)
 		netobs_trace_arm(watch->trace, &target);
-	if (!is_full(watch))
-		show(watch, &alert->record, true);
 }
+
+/* Of the tracer, and of the observer of alerts. Alerts are not counted: they are no journeys. */
+static void on_record(const struct netobs_record *record, void *user)
+{
+	struct watch *watch = user;
+	struct live *live = &watch->verb.live;
+	bool is_shown = true;
+
+	if (record->type == NETOBS_RECORD_ALERT)
+		arm(watch, (const struct netobs_alert *)record);
+	if (is_full(watch))
+		return;
+	if (record->type == NETOBS_RECORD_TRACE)
+		is_shown = add_event(watch,
+				     (const struct netobs_trace_event *)record);
+	else if (record->type == NETOBS_RECORD_JOURNEY)
+		is_shown = add_journey(watch,
+				       (const struct netobs_journey *)record);
+	output_list_record(&watch->outputs.sinks, record);
+	if (!is_shown)
+		return;
+	live_measure(live);
+	if (trace_outputs_print(&watch->outputs, record, live->columns) < 0)
+		flush_output(watch);
+}
+
+/* ---- Alerts that arm the tracer -------------------------------------------------------- */
 
 /* @return 0; -EINVAL, which is reported */
 static int add_rule(struct watch *watch, const char *text)
@@ -215,7 +218,8 @@ static int make_observer(struct watch *watch)
 {
 	NETOBS_OPTS(netobs_opts, opts,
 		    .interfaces = watch->options.interfaces.items,
-		    .filter = watch->filter, .rtt = 1, .on_alert = on_alert,
+		    .filter = watch->filter, .rtt = 1,
+		    .records = 1 << NETOBS_RECORD_ALERT, .on_record = on_record,
 		    .on_log = verb_log, .user = watch);
 	int err;
 
@@ -362,9 +366,11 @@ static int open_trace(struct watch *watch)
 	opts.netfilter = wants_netfilter(watch);
 	opts.layers = watch->layers;
 	opts.only_armed = wanted->rules.n > 0;
-	opts.on_event = wants_events(watch) ? on_event : NULL;
-	if (wants_journeys(watch) || !wants_events(watch))
-		opts.on_journey = on_journey;
+	opts.on_record = on_record;
+	if (wants_events(watch))
+		opts.records |= 1 << NETOBS_RECORD_TRACE;
+	if (wants_journeys(watch) || !opts.records)
+		opts.records |= 1 << NETOBS_RECORD_JOURNEY;
 	opts.on_log = verb_log;
 	opts.user = watch;
 	r = make_observer(watch) ?: netobs_trace_new(&opts, &watch->trace);
@@ -376,8 +382,7 @@ static int open_trace(struct watch *watch)
 	if (r < 0)
 		return verb_fail(verb, "start", r);
 	verb->fds[verb->n_fds++] = netobs_fd(watch->trace);
-	verb->fds[verb->n_fds++] =
-		watch->observer ? netobs_fd(watch->observer) : -1;
+	verb->fds[verb->n_fds++] = netobs_fd(watch->observer);
 	privileges_drop(wanted->rules.n ? &wanted->interfaces : &none,
 			kept_privileges(watch));
 	/* Open outputs after dropping privileges: their threads would keep them. */

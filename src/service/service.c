@@ -70,19 +70,15 @@ int service_observe(struct service *service)
 	r = r ?: service_open_control(service);
 	r = r ?: netobs_start(service->ctx);
 	if (!r)
-		r = service_sessions_prepare(&service->sessions,
-					     service->config, service->ctx);
-	if (!r)
-		r = service_drops_prepare(&service->drops, service->config,
-					  service->ctx);
+		r = service_observers_prepare(&service->observers,
+					      service->config, service->ctx);
 	if (r < 0)
 		return r;
 	/* Sinks may start threads, which would keep more. */
 	privileges_drop(&service->config->flows.interfaces,
 			kept_privileges(service->config));
 	r = open_first_sinks(service);
-	service_sessions_commit(&service->sessions, service->config);
-	service_drops_commit(&service->drops, service->config);
+	service_observers_commit(&service->observers, service->config);
 	if (r == 0)
 		notify_send("READY=1");
 	return r;
@@ -102,38 +98,29 @@ void service_notify_status(const struct service *service)
 		   stats.interfaces, stats.seen.packets, lost);
 }
 
-static int dispatch_sessions(struct service *service)
-{
-	service_deliver_known_sessions(service);
-	return service_sessions_dispatch(&service->sessions);
-}
-
 /* Alerts, sessions and mappings are not for the end of the interval. */
 int service_dispatch(struct service *service)
 {
 	int r = service->is_stopped ? -ECANCELED : netobs_dispatch(service->ctx);
-	int sessions = dispatch_sessions(service);
-	int drops = service_drops_dispatch(&service->drops);
-	int trace = service_trace_dispatch(&service->trace);
+	int observers, trace;
 
+	service_deliver_known_sessions(service);
+	observers = service_observers_dispatch(&service->observers);
+	trace = service_trace_dispatch(&service->trace);
 	service_sinks_flush_prompt(&service->sinks);
 	if (r == -ECANCELED) {
 		/* The observers may be of a reload that comes too late. */
-		service_sessions_abandon(&service->sessions);
-		service_sessions_stop(&service->sessions);
-		service_drops_abandon(&service->drops);
-		service_drops_stop(&service->drops);
+		service_observers_abandon(&service->observers);
+		service_observers_stop(&service->observers);
 		if (!service->is_stopped) /* no alert follows */
 			service_trace_stop(&service->trace);
 		service->is_stopped = true;
 	}
 	if (r < 0 && r != -ECANCELED && r != -EINTR)
 		return r;
-	if (sessions < 0 && sessions != -ECANCELED)
-		return sessions;
-	if (drops < 0 && drops != -ECANCELED)
-		return drops;
-	if (r != -ECANCELED || sessions != r || drops != r || trace != r)
+	if (observers < 0 && observers != -ECANCELED)
+		return observers;
+	if (r != -ECANCELED || observers != r || trace != r)
 		return 0;
 	/* The last connections have ended after the last flows. */
 	service_deliver_sessions(service);
@@ -144,8 +131,7 @@ int service_dispatch(struct service *service)
 void service_stop(struct service *service)
 {
 	netobs_stop(service->ctx);
-	service_sessions_stop(&service->sessions);
-	service_drops_stop(&service->drops);
+	service_observers_stop(&service->observers);
 }
 
 int service_finish(struct service *service)
@@ -181,9 +167,8 @@ int service_end(struct service *service)
 
 void service_clear(struct service *service)
 {
-	service_sessions_done(&service->sessions);
+	service_observers_done(&service->observers);
 	session_queue_clear(&service->waiting);
-	service_drops_done(&service->drops);
 	service_trace_done(&service->trace);
 	netobs_free(service->ctx);
 	service_groups_clear(&service->groups);

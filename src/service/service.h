@@ -4,9 +4,8 @@
 #define NETOBS_SERVICE_SERVICE_H
 
 #include "service_config.h"
-#include "service_drops.h"
 #include "service_groups.h"
-#include "service_sessions.h"
+#include "service_observers.h"
 #include "service_sinks.h"
 #include "service_trace.h"
 
@@ -49,9 +48,8 @@ struct service {
 	int reload_result;	    /* of the steps so far */
 	struct netobs *ctx;
 	struct service_sinks sinks;
-	struct service_sessions sessions;
+	struct service_observers observers;
 	struct session_queue waiting; /* for the end of a drain */
-	struct service_drops drops;
 	struct service_trace trace;
 	struct service_groups groups;
 	struct metrics *metrics;

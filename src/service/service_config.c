@@ -401,9 +401,9 @@ static void take_items(struct service_config *config)
 }
 
 /* Rules of a context that is never started. */
-static void ignore_alert(const struct netobs_alert *alert, void *user)
+static void ignore_alert(const struct netobs_record *record, void *user)
 {
-	(void)alert;
+	(void)record;
 	(void)user;
 }
 
@@ -416,7 +416,8 @@ static bool try_whole(const struct flows_config *flows,
 	int r;
 
 	flows_config_fill(flows, &opts);
-	opts.on_alert = ignore_alert;
+	opts.on_record = ignore_alert;
+	opts.records = 1 << NETOBS_RECORD_ALERT;
 	opts.error = error;
 	if (netobs_new(&opts, &ctx) < 0)
 		return false;

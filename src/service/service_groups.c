@@ -75,7 +75,7 @@ static void add_metrics(struct service_groups *groups,
 }
 
 void service_groups_interval(struct service_groups *groups, int64_t time_ns,
-			     void (*take)(const struct netobs_group_record *record,
+			     void (*take)(const struct netobs_record *record,
 					  void *user),
 			     void *user)
 {
@@ -92,7 +92,7 @@ void service_groups_interval(struct service_groups *groups, int64_t time_ns,
 
 int service_groups_commit(struct service_groups *groups,
 			  const struct service_config *config, int64_t time_ns,
-			  void (*take)(const struct netobs_group_record *record,
+			  void (*take)(const struct netobs_record *record,
 				       void *user),
 			  void *user)
 {

@@ -37,7 +37,7 @@ struct service_groups {
  */
 int service_groups_commit(struct service_groups *groups,
 			  const struct service_config *config, int64_t time_ns,
-			  void (*take)(const struct netobs_group_record *record,
+			  void (*take)(const struct netobs_record *record,
 				       void *user),
 			  void *user);
 
@@ -48,7 +48,7 @@ void service_groups_session(struct service_groups *groups,
 
 /** End an interval. @take gets the records of groups with records = yes. */
 void service_groups_interval(struct service_groups *groups, int64_t time_ns,
-			     void (*take)(const struct netobs_group_record *record,
+			     void (*take)(const struct netobs_record *record,
 					  void *user),
 			     void *user);
 

@@ -40,10 +40,9 @@ void service_refresh_metrics(struct service *service)
 	service->metrics_source.alerts = &service->config->flows.alerts;
 	service->metrics_source.groups = service->groups.metrics;
 	service->metrics_source.n_groups = service->groups.n_metrics;
-	service->metrics_source.sessions =
-		service_sessions_totals(&service->sessions);
-	service_drops_refresh(&service->drops);
-	service->metrics_source.drops = &service->drops.totals;
+	service_observers_refresh(&service->observers);
+	service->metrics_source.sessions = service->observers.session_totals;
+	service->metrics_source.drops = &service->observers.drop_totals;
 	service->metrics_source.trace = service_trace_totals(&service->trace);
 }
 

@@ -8,50 +8,12 @@
 
 #include <errno.h>
 
-static void pass_flow(const struct netobs_flow *flow, void *user)
+static void take_flow(struct service *service, const struct netobs_flow *flow)
 {
-	struct service *service = user;
-
 	tcp_health_add(&service->metrics_source.health, flow);
 	service_groups_flow(&service->groups, flow);
-	service_sinks_flow(&service->sinks, flow);
+	service_sinks_record(&service->sinks, &flow->record);
 	control_flow(service->control, flow);
-}
-
-static void on_alert(const struct netobs_alert *alert, void *user)
-{
-	struct service *service = user;
-
-	service_sinks_record(&service->sinks, &alert->record);
-	service_trace_alert(&service->trace, alert);
-}
-
-static void pass_journey(const struct netobs_journey *journey, void *user)
-{
-	struct service *service = user;
-
-	service_sinks_record(&service->sinks, &journey->record);
-}
-
-static void pass_trace_event(const struct netobs_trace_event *event, void *user)
-{
-	struct service *service = user;
-
-	service_sinks_record(&service->sinks, &event->record);
-}
-
-static void pass_group(const struct netobs_group_record *group, void *user)
-{
-	struct service *service = user;
-
-	service_sinks_record(&service->sinks, &group->record);
-}
-
-static void on_mapping(const struct netobs_mapping *mapping, void *user)
-{
-	struct service *service = user;
-
-	service_sinks_record(&service->sinks, &mapping->record);
 }
 
 /* @return false: the conversation is not known before the drain has ended */
@@ -92,9 +54,9 @@ void service_deliver_sessions(struct service *service)
 }
 
 /* Sessions are delivered in the order in which they were reported. */
-static void pass_session(const struct netobs_session *session, void *user)
+static void take_session(struct service *service,
+			 const struct netobs_session *session)
 {
-	struct service *service = user;
 	struct session_queue *queue = &service->waiting;
 	struct netobs_session known = *session;
 
@@ -110,18 +72,39 @@ static void pass_session(const struct netobs_session *session, void *user)
 		deliver_session(service, &known);
 }
 
-static void pass_drop(const struct netobs_drop *drop, void *user)
+/* Of the context, the other observers, and groups. */
+static void pass_record(const struct netobs_record *record, void *user)
 {
 	struct service *service = user;
 
-	service_sinks_record(&service->sinks, &drop->record);
+	switch (record->type) {
+	case NETOBS_RECORD_FLOW:
+		take_flow(service, (const struct netobs_flow *)record);
+		break;
+	case NETOBS_RECORD_ALERT:
+		service_sinks_record(&service->sinks, record);
+		service_trace_alert(&service->trace,
+				    (const struct netobs_alert *)record);
+		break;
+	case NETOBS_RECORD_SESSION:
+		if (service_observers_takes(&service->observers, record))
+			take_session(service,
+				     (const struct netobs_session *)record);
+		break;
+	case NETOBS_RECORD_DROP:
+		if (service_observers_takes(&service->observers, record))
+			service_sinks_record(&service->sinks, record);
+		break;
+	default:
+		service_sinks_record(&service->sinks, record);
+	}
 }
 
 void service_end_groups_interval(struct service *service)
 {
 	metrics_forget(service->metrics);
 	service_groups_interval(&service->groups, clock_ns(CLOCK_REALTIME),
-				pass_group, service);
+				pass_record, service);
 }
 
 static void on_interval(void *user)
@@ -139,7 +122,7 @@ static void on_interval(void *user)
 int service_commit_groups(struct service *service)
 {
 	int r = service_groups_commit(&service->groups, service->config,
-				      clock_ns(CLOCK_REALTIME), pass_group,
+				      clock_ns(CLOCK_REALTIME), pass_record,
 				      service);
 
 	if (r < 0)
@@ -156,10 +139,10 @@ void service_fill_options(struct service *service,
 	if (config->persist)
 		opts->persist = config->persist_dir ?: NETOBS_PERSIST_DIR;
 	opts->flags |= NETOBS_CONTAINERS;
-	opts->on_flow = pass_flow;
+	opts->on_record = pass_record;
+	opts->records = 1 << NETOBS_RECORD_FLOW | 1 << NETOBS_RECORD_MAPPING;
 	if (flows_may_alert(&config->flows))
-		opts->on_alert = on_alert;
-	opts->on_mapping = on_mapping;
+		opts->records |= 1 << NETOBS_RECORD_ALERT;
 	opts->on_interval = on_interval;
 	opts->on_log = service_log;
 	opts->user = service;
@@ -174,14 +157,10 @@ static void keep_totals(const struct output *output, void *user)
 
 void service_set_callbacks(struct service *service)
 {
-	service->sessions.on_session = pass_session;
-	service->sessions.on_log = service_log;
-	service->sessions.user = service;
-	service->drops.on_drop = pass_drop;
-	service->drops.on_log = service_log;
-	service->drops.user = service;
-	service->trace.on_journey = pass_journey;
-	service->trace.on_event = pass_trace_event;
+	service->observers.on_record = pass_record;
+	service->observers.on_log = service_log;
+	service->observers.user = service;
+	service->trace.on_record = pass_record;
 	service->trace.on_log = service_log;
 	service->trace.user = service;
 	service->sinks.pattern = (struct output){

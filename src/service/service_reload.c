@@ -90,10 +90,9 @@ static int begin_change(struct service *service)
 {
 	struct service_config *config = service->next;
 	NETOBS_OPTS(netobs_opts, opts);
-	int r = service_sessions_prepare(&service->sessions, config,
-					 service->ctx);
+	int r = service_observers_prepare(&service->observers, config,
+					  service->ctx);
 
-	r = r ?: service_drops_prepare(&service->drops, config, service->ctx);
 	if (r < 0)
 		return r;
 	service_fill_options(service, config, &opts);
@@ -103,8 +102,7 @@ static int begin_change(struct service *service)
 static void abandon_change(struct service *service)
 {
 	service_sinks_abandon(&service->sinks);
-	service_sessions_abandon(&service->sessions);
-	service_drops_abandon(&service->drops);
+	service_observers_abandon(&service->observers);
 	metrics_forget(service->metrics);
 	service_free_config(TAKE_PTR(service->next));
 }
@@ -126,8 +124,7 @@ static void commit_change(struct service *service)
 	service->reload_result = service_commit_groups(service) ?:
 					 service->reload_result;
 	service_sinks_commit(&service->sinks, config);
-	service_sessions_commit(&service->sessions, config);
-	service_drops_commit(&service->drops, config);
+	service_observers_commit(&service->observers, config);
 }
 
 /* ---- A reload -------------------------------------------------------------------- */
@@ -235,7 +232,7 @@ void service_tend(struct service *service)
 	} while (service->reload > before);
 	/* Two observers would both report the same sessions, or drops. */
 	if (service->is_reload_due && !service->reload && !service->is_stopped &&
-	    !service->sessions.is_leaving && !service->drops.is_leaving)
+	    !service_observers_are_leaving(&service->observers))
 		begin_reload(service);
 }
 

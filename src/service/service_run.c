@@ -41,30 +41,22 @@ static nfds_t fill_loop_fds(struct loop *loop)
 	const struct service *service = loop->service;
 	const struct service_sinks *sinks = &service->sinks;
 
-	loop->fds[FD_CONTEXT] = (struct pollfd){
-		.fd = service->is_stopped ? -1 : netobs_fd(service->ctx),
-		.events = POLLIN,
+	const int fds[] = {
+		[FD_CONTEXT] = service->is_stopped ? -1 : netobs_fd(service->ctx),
+		[FD_SESSIONS] = service_observer_fd(&service->observers.sessions),
+		[FD_DROPS] = service_observer_fd(&service->observers.drops),
+		[FD_TRACE] = service_trace_fd(&service->trace),
+		[FD_METRICS] = metrics_fd(service->metrics),
+		[FD_CONTROL] = control_fd(service->control),
 	};
-	loop->fds[FD_SESSIONS] = (struct pollfd){
-		.fd = loop->is_finishing ?
-			      -1 :
-			      service_sessions_fd(&service->sessions),
-		.events = POLLIN
-	};
-	loop->fds[FD_DROPS] = (struct pollfd){
-		.fd = loop->is_finishing ? -1 : service_drops_fd(&service->drops),
-		.events = POLLIN
-	};
-	loop->fds[FD_TRACE] = (struct pollfd){
-		.fd = loop->is_finishing ? -1 : service_trace_fd(&service->trace),
-		.events = POLLIN
-	};
-	loop->fds[FD_METRICS] =
-		(struct pollfd){ .fd = metrics_fd(loop->service->metrics),
-				 .events = POLLIN };
-	loop->fds[FD_CONTROL] =
-		(struct pollfd){ .fd = control_fd(loop->service->control),
-				 .events = POLLIN };
+
+	for (int i = 0; i < FD_SINKS; i++) {
+		const bool is_over = loop->is_finishing && i >= FD_SESSIONS &&
+				     i <= FD_TRACE;
+
+		loop->fds[i] = (struct pollfd){ .fd = is_over ? -1 : fds[i],
+						.events = POLLIN };
+	}
 	for (size_t i = 0; i < sinks->n; i++)
 		loop->fds[FD_SINKS + i] =
 			(struct pollfd){ .fd = output_fd(&sinks->outputs[i]),

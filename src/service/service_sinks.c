@@ -236,9 +236,8 @@ static bool has_handed_over(struct service_sinks *sinks, size_t at)
 static bool has_outage(const struct output *output)
 {
 	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
-	const struct netobs_sink *sink = output_as_sink(output);
 
-	return sink && netobs_sink_stats_get(sink, &stats) == 0 &&
+	return output->sink && netobs_sink_stats_get(output->sink, &stats) == 0 &&
 	       stats.outage_ns;
 }
 
@@ -375,14 +374,6 @@ int service_sinks_rest(const struct service_sinks *sinks)
 
 /* ---- Records --------------------------------------------------------------------- */
 
-void service_sinks_flow(struct service_sinks *sinks,
-			const struct netobs_flow *flow)
-{
-	for (size_t i = 0; i < sinks->n; i++)
-		if (takes_records(&sinks->sinks[i]))
-			output_flow(&sinks->outputs[i], flow);
-}
-
 void service_sinks_record(struct service_sinks *sinks,
 			  const struct netobs_record *record)
 {
@@ -392,7 +383,7 @@ void service_sinks_record(struct service_sinks *sinks,
 		if (!takes_records(sink) || !(sink->types >> record->type & 1))
 			continue;
 		output_record(&sinks->outputs[i], record);
-		sink->has_prompt = true;
+		sink->has_prompt |= record->type != NETOBS_RECORD_FLOW;
 	}
 }
 

@@ -91,10 +91,10 @@ void service_sinks_abandon(struct service_sinks *sinks);
  */
 int service_sinks_reopen(struct service_sinks *sinks);
 
-void service_sinks_flow(struct service_sinks *sinks,
-			const struct netobs_flow *flow);
-
-/* Write a record to the sinks that take its type; service_sinks_flush_prompt() sends it. */
+/*
+ * Write a record to the sinks that take its type. service_sinks_interval() sends flows, and
+ * service_sinks_flush_prompt() the others.
+ */
 void service_sinks_record(struct service_sinks *sinks,
 			  const struct netobs_record *record);
 void service_sinks_flush_prompt(struct service_sinks *sinks);

@@ -214,24 +214,23 @@ static void add_alerts(struct json *json, const struct service *service)
 
 static void add_sessions(struct json *json, const struct service *service)
 {
-	const struct session_totals totals =
-		service_sessions_totals(&service->sessions);
+	const struct session_totals *totals = &service->observers.session_totals;
 
 	if (!service->config->wants_sessions)
 		return;
 	json_key_open(json, "sessions", '{');
-	json_key_u64(json, "open", totals.open);
-	json_key_u64(json, "ended", totals.ended);
-	json_key_u64(json, "reported", session_totals_reported(&totals));
-	json_key_u64(json, "left_out", totals.left_out);
-	json_key_u64(json, "lost", totals.lost);
-	json_key_u64(json, "updates", totals.updates);
+	json_key_u64(json, "open", totals->open);
+	json_key_u64(json, "ended", totals->ended);
+	json_key_u64(json, "reported", session_totals_reported(totals));
+	json_key_u64(json, "left_out", totals->left_out);
+	json_key_u64(json, "lost", totals->lost);
+	json_key_u64(json, "updates", totals->updates);
 	json_close(json, '}');
 }
 
 static void add_drops(struct json *json, const struct service *service)
 {
-	const struct drop_totals *totals = &service->drops.totals;
+	const struct drop_totals *totals = &service->observers.drop_totals;
 
 	if (!service->config->wants_drops)
 		return;
@@ -380,7 +379,7 @@ static void add_status_sink(struct json *json, const struct output *output,
 			    const struct service_sink *sink)
 {
 	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
-	const struct netobs_sink *from = output_as_sink(output);
+	const struct netobs_sink *from = output->sink;
 	char text[SINK_JSON_MAX];
 	int len = from ? netobs_sink_stats_json(from, text, sizeof(text)) : -1;
 
@@ -454,10 +453,11 @@ static void add_log(struct json *json, const struct service *service)
 
 void service_status_add(struct json *json, void *user)
 {
-	const struct service *service = user;
+	struct service *service = user;
 	struct netobs_stats stats = { .sz = sizeof(stats) };
 	struct netobs_engine_stats engine = { .sz = sizeof(engine) };
 
+	service_observers_refresh(&service->observers);
 	netobs_stats_get(service->ctx, &stats);
 	netobs_engine_stats_get(service->ctx, &engine);
 	json_key_u64(json, "pid", (uint64_t)getpid());

@@ -18,18 +18,11 @@ enum {
 
 /* ---- The tracer ------------------------------------------------------------------------ */
 
-static void on_own_journey(const struct netobs_journey *journey, void *user)
+static void on_own_record(const struct netobs_record *record, void *user)
 {
 	struct service_trace *trace = user;
 
-	trace->on_journey(journey, trace->user);
-}
-
-static void on_own_event(const struct netobs_trace_event *event, void *user)
-{
-	struct service_trace *trace = user;
-
-	trace->on_event(event, trace->user);
+	trace->on_record(record, trace->user);
 }
 
 /* The tracer's user is another one. Each tracer warns of the same, as it starts and as it runs. */
@@ -99,8 +92,9 @@ static int begin_tracer(struct service_trace *trace)
 
 	opts.sz = sizeof(opts);
 	opts.only_armed = 1;
-	opts.on_journey = on_own_journey;
-	opts.on_event = trace->wants_events ? on_own_event : NULL;
+	opts.records = 1 << NETOBS_RECORD_JOURNEY |
+		       (uint64_t)trace->wants_events << NETOBS_RECORD_TRACE;
+	opts.on_record = on_own_record;
 	opts.on_log = on_trace_log;
 	opts.user = trace;
 	if (err || is_loading(trace))

@@ -40,8 +40,7 @@ struct service_trace {
 	bool has_started; /* a tracer has started: features that this kernel lacks were logged */
 	bool has_warned; /* the first warning of a running tracer was logged */
 	struct backoff retry; /* after failures */
-	void (*on_journey)(const struct netobs_journey *journey, void *user);
-	void (*on_event)(const struct netobs_trace_event *event, void *user);
+	void (*on_record)(const struct netobs_record *record, void *user);
 	void (*on_log)(int level, const char *message, void *user);
 	void *user;
 };

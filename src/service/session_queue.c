@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "service_sessions.h"
+#include "service_observers.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -25,18 +25,11 @@ struct trace_loader {
 
 /* ---- Callbacks of the tracer ------------------------------------------------------------ */
 
-static void pass_journey(const struct netobs_journey *journey, void *user)
+static void pass_record(const struct netobs_record *record, void *user)
 {
 	const struct trace_work *work = user;
 
-	work->opts.on_journey(journey, work->opts.user);
-}
-
-static void pass_event(const struct netobs_trace_event *event, void *user)
-{
-	const struct trace_work *work = user;
-
-	work->opts.on_event(event, work->opts.user);
+	work->opts.on_record(record, work->opts.user);
 }
 
 static void pass_message(int level, const char *message, void *user)
@@ -58,8 +51,7 @@ static void load_tracer(void *arg)
 	struct netobs_trace_opts opts = work->opts;
 	int err;
 
-	opts.on_journey = opts.on_journey ? pass_journey : NULL;
-	opts.on_event = opts.on_event ? pass_event : NULL;
+	opts.on_record = opts.on_record ? pass_record : NULL;
 	opts.on_log = pass_message;
 	opts.user = work;
 	err = netobs_trace_new(&opts, &work->tracer);

@@ -59,8 +59,9 @@ static size_t min_size(size_t a, size_t b)
 }
 
 /* As a program keeps a record that has a point of its own. */
-static void on_flow(const struct netobs_flow *flow, void *user)
+static void on_flow(const struct netobs_record *record, void *user)
 {
+	const struct netobs_flow *flow = (const void *)record;
 	struct netobs_point points[2];
 	struct netobs_flow mine = { .sz = 0 }, *copy;
 	char json[NETOBS_FLOW_JSON_MAX];
@@ -128,7 +129,7 @@ static void replay(const char *path, struct netobs_sink *sink)
 	struct netobs *ctx = NULL;
 	NETOBS_OPTS(netobs_opts, opts);
 
-	opts.on_flow = on_flow;
+	opts.on_record = on_flow;
 	opts.user = sink;
 	opts.rtt = 1;
 	SET_LATER(&opts);
@@ -215,9 +216,9 @@ static void capture_packets(void)
 	netobs_free(capture);
 }
 
-static void on_session(const struct netobs_session *session, void *user)
+static void on_record(const struct netobs_record *record, void *user)
 {
-	(void)session;
+	(void)record;
 	(void)user;
 }
 
@@ -227,7 +228,7 @@ static void follow_sessions(void)
 	NETOBS_OPTS(netobs_sessions_opts, opts);
 	struct netobs *sessions = NULL;
 
-	opts.on_session = on_session;
+	opts.on_record = on_record;
 	SET_LATER(&opts);
 	if (!IS_LATER_ZERO(&opts)) {
 		CHECK(netobs_sessions_new(&opts, &sessions) == -EINVAL);
@@ -242,19 +243,13 @@ static void follow_sessions(void)
 	netobs_free(sessions);
 }
 
-static void on_drop(const struct netobs_drop *drop, void *user)
-{
-	(void)drop;
-	(void)user;
-}
-
 static void follow_drops(void)
 {
 	struct netobs_drops_stats *stats = guarded(sizeof(*stats));
 	NETOBS_OPTS(netobs_drops_opts, opts);
 	struct netobs *drops = NULL;
 
-	opts.on_drop = on_drop;
+	opts.on_record = on_record;
 	SET_LATER(&opts);
 	if (!IS_LATER_ZERO(&opts)) {
 		CHECK(netobs_drops_new(&opts, &drops) == -EINVAL);
@@ -269,13 +264,7 @@ static void follow_drops(void)
 	netobs_free(drops);
 }
 
-#ifdef NEWER /* older programs have no callback for them */
-static void on_alert(const struct netobs_alert *alert, void *user)
-{
-	(void)alert;
-	(void)user;
-}
-
+#ifdef NEWER /* older programs have other rules */
 static void set_alerts(void)
 {
 	struct netobs_alert_counts *counts = guarded(sizeof(*counts));
@@ -287,7 +276,8 @@ static void set_alerts(void)
 	NETOBS_OPTS(netobs_opts, opts);
 
 	opts.rtt = 1;
-	opts.on_alert = on_alert;
+	opts.on_record = on_record;
+	opts.records = 1 << NETOBS_RECORD_ALERT;
 	CHECK(netobs_new(&opts, &ctx) == 0);
 	CHECK(netobs_alerts_set(ctx, rules, 2) == 0);
 	SET_LATER(&rules[1]);

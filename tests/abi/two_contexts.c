@@ -13,8 +13,9 @@
 
 enum { PORT = 40000, FIRST = 100, SECOND = 50 };
 
-static void count_flow(const struct netobs_flow *flow, void *user)
+static void count_flow(const struct netobs_record *record, void *user)
 {
+	const struct netobs_flow *flow = (const void *)record;
 	uint64_t *packets = user;
 
 	if ((flow->has & NETOBS_HAS_PORTS) && flow->dst_port == PORT)
@@ -36,7 +37,7 @@ static struct netobs *start(const char *interface, uint64_t *packets)
 
 	opts.interfaces = interfaces;
 	opts.direction = NETOBS_EGRESS;
-	opts.on_flow = count_flow;
+	opts.on_record = count_flow;
 	opts.on_log = print_log;
 	opts.user = packets;
 	if (netobs_new(&opts, &ctx) < 0 || netobs_start(ctx) < 0)

@@ -29,11 +29,16 @@ enum {
 };
 
 static uint32_t n_alerts;
-static useconds_t callback_us; /* that on_alert() takes */
+static useconds_t callback_us; /* that on_record() takes */
 
-static void on_alert(const struct netobs_alert *alert, void *user)
+static void on_record(const struct netobs_record *record, void *user)
 {
-	(void)user;
+	const struct netobs_alert *alert = (const void *)record;
+
+	if (record->type == NETOBS_RECORD_FLOW) {
+		witness_on_flow(record, user);
+		return;
+	}
 	assert_int_equal(alert->server_port, PORT);
 	n_alerts++;
 	usleep(callback_us);
@@ -57,7 +62,8 @@ static struct netobs_opts alert_options(struct context_fixture *f)
 	struct netobs_opts opts = context_options(&f->witness, INTERVAL_MS);
 
 	opts.rtt = 1;
-	opts.on_alert = on_alert;
+	opts.on_record = on_record;
+	opts.records = 1 << NETOBS_RECORD_FLOW | 1 << NETOBS_RECORD_ALERT;
 	return opts;
 }
 
@@ -238,9 +244,9 @@ CONTEXT_TEST(memory_of_connections_is_as_documented)
 		assert_int_equal(netobs_connection_stats_get(f->ctx, &stats), 0);
 		assert_int_equal(stats.capacity, 4096);
 		assert_int_equal(stats.memory,
-				 4096 * 100 + 1024 * (opts.on_alert ? 1280 : 896));
+				 4096 * 100 + 1024 * (opts.records ? 1280 : 896));
 		netobs_free(TAKE_PTR(f->ctx));
-		opts.on_alert = NULL;
+		opts.records = 0;
 	}
 }
 

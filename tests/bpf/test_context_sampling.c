@@ -74,12 +74,13 @@ static bool is_sampled_flow(const struct netobs_flow *flow)
 	return is_flow_sampled(&key, flow->sampling);
 }
 
-static void on_flow(const struct netobs_flow *flow, void *user)
+static void on_flow(const struct netobs_record *record, void *user)
 {
+	const struct netobs_flow *flow = (const void *)record;
 	uint32_t class = flow->dst_port - PORT;
 	struct class_sum *sum = &seen.classes[class];
 
-	witness_on_flow(flow, user);
+	witness_on_flow(record, user);
 	assert_in_range(class, 0, CLASSES - 1);
 	assert_true(flow->has & NETOBS_HAS_SAMPLING);
 	if (!is_rate_of(class, flow->sampling, flow->sampling_mode))
@@ -113,7 +114,7 @@ static struct netobs_opts sampling_options(struct context_fixture *f,
 						 .action = NETOBS_ACCEPT };
 		set_rate(&rules[i], i, 0);
 	}
-	opts.on_flow = on_flow;
+	opts.on_record = on_flow;
 	opts.rules = rules;
 	opts.n_rules = CLASSES;
 	opts.default_action = NETOBS_REJECT;
@@ -240,7 +241,7 @@ static void assert_context_rate_changes(struct context_fixture *f,
 	uint64_t sum = 0;
 
 	memset(&seen, 0, sizeof(seen));
-	opts.on_flow = on_flow;
+	opts.on_record = on_flow;
 	opts.filter = expression;
 	opts.direction = NETOBS_EGRESS;
 	for (uint32_t i = 0; i < 2 * CLASSES; i++) {
@@ -288,7 +289,7 @@ CASE(rules_inherit_the_rate_of_the_context)
 	opts.n_rules = 3; /* class 3 is left to the default */
 	opts.default_action = NETOBS_ACCEPT;
 	opts.sampling = 4;
-	opts.on_flow = witness_on_flow;
+	opts.on_record = witness_on_flow;
 	context_start_with(f, &opts);
 	for (int i = 0; i < CLASSES; i++)
 		lab_send((uint16_t)(PORT + i), MANY);

@@ -210,9 +210,9 @@ CONTEXT_TEST(stop_from_a_signal_handler)
 	assert_int_equal(witness_packets_to(&f->witness, PORT), 9);
 }
 
-static void stop_when_flow(const struct netobs_flow *flow, void *user)
+static void stop_when_flow(const struct netobs_record *record, void *user)
 {
-	witness_on_flow(flow, user);
+	witness_on_flow(record, user);
 	netobs_stop(stopped_by_signal);
 }
 
@@ -220,7 +220,7 @@ CONTEXT_TEST(stop_from_a_callback)
 {
 	struct netobs_opts opts = context_options(&f->witness, 20);
 
-	opts.on_flow = stop_when_flow;
+	opts.on_record = stop_when_flow;
 	context_start_with(f, &opts);
 	stopped_by_signal = f->ctx;
 	lab_send(PORT, 7);

@@ -23,8 +23,9 @@ struct shared {
 	uint64_t packets; /* to PORT */
 };
 
-static void note_drop(const struct netobs_drop *drop, void *user)
+static void note_drop(const struct netobs_record *record, void *user)
 {
+	const struct netobs_drop *drop = (const void *)record;
 	struct shared *shared = user;
 
 	if (drop->dst_port == PORT && drop->kind != NETOBS_DROP_BENIGN)
@@ -34,7 +35,7 @@ static void note_drop(const struct netobs_drop *drop, void *user)
 static void make_observer(struct shared *shared, uint32_t interval_ms)
 {
 	NETOBS_OPTS(netobs_drops_opts, opts, .interval_ms = interval_ms,
-		    .on_drop = note_drop, .user = shared);
+		    .on_record = note_drop, .user = shared);
 
 	*shared = (struct shared){ 0 };
 	assert_int_equal(netobs_drops_new(&opts, &shared->drops), 0);
@@ -177,8 +178,9 @@ CONTEXT_TEST(a_context_without_drops_has_none_to_share)
 
 static uint64_t alert_packets;
 
-static void note_alert(const struct netobs_alert *alert, void *user)
+static void note_alert(const struct netobs_record *record, void *user)
 {
+	const struct netobs_alert *alert = (const void *)record;
 	(void)user;
 	assert_int_equal(alert->metric, NETOBS_ALERT_DROPS);
 	if (alert->server_port == PORT || alert->client_port == PORT)
@@ -194,7 +196,8 @@ CONTEXT_TEST(rules_need_what_they_are_about)
 					       .rule = "rtt > 1s" };
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
 
-	opts.on_alert = note_alert;
+	opts.on_record = note_alert;
+	opts.records = 1 << NETOBS_RECORD_ALERT;
 	assert_int_equal(netobs_new(&opts, &f->ctx), 0);
 	assert_int_equal(netobs_alerts_set(f->ctx, &rule, 1), -ENOTSUP);
 	assert_string_equal(netobs_last_error(f->ctx),

@@ -84,7 +84,7 @@ static void open_lanes(struct fixture *f, uint32_t max_flows, uint32_t lanes)
 			.interval_ns = NSEC_PER_SEC,
 			.idle_timeout_ns = 3600 * NSEC_PER_SEC,
 			.max_flows = 1 << 20,
-			.on_flow = witness_on_flow,
+			.on_record = witness_on_flow,
 			.user = &f->witness,
 		},
 		.on_interval = witness_on_interval,

@@ -248,9 +248,9 @@ TEST(file_that_is_not_there_is_an_error)
 
 static struct netobs *stopped_by_its_flows;
 
-static void stop_at_a_flow(const struct netobs_flow *flow, void *user)
+static void stop_at_a_flow(const struct netobs_record *record, void *user)
 {
-	witness_on_flow(flow, user);
+	witness_on_flow(record, user);
 	netobs_stop(stopped_by_its_flows);
 }
 
@@ -260,7 +260,7 @@ TEST(replay_can_be_stopped)
 
 	create(&f);
 	f.opts.interval_ms = 1000;
-	f.opts.on_flow = stop_at_a_flow;
+	f.opts.on_record = stop_at_a_flow;
 	for (uint32_t i = 0; i < 100; i++)
 		add(&f, 1, i, 0);
 	assert_int_equal(netobs_new(&f.opts, &f.ctx), 0);

@@ -27,8 +27,9 @@ struct fixture {
 	uint16_t port;
 };
 
-static void on_session(const struct netobs_session *session, void *user)
+static void on_session(const struct netobs_record *record, void *user)
 {
+	const struct netobs_session *session = (const void *)record;
 	struct fixture *f = user;
 	int i = session->local_port != f->port;
 
@@ -65,7 +66,7 @@ static bool start(struct fixture *f, uint64_t disabled, uint32_t interval_ms)
 {
 	const NETOBS_OPTS(netobs_sessions_opts, opts,
 			  .disable_features = disabled,
-			  .interval_ms = interval_ms, .on_session = on_session,
+			  .interval_ms = interval_ms, .on_record = on_session,
 			  .user = f);
 
 	assert_int_equal(netobs_sessions_new(&opts, &f->sessions), 0);
@@ -365,14 +366,14 @@ CASE(wrong_options_are_named)
 		const char *name;
 		struct netobs_sessions_opts opts;
 	} wrong[] = {
-		{ "on_session", { .sz = sizeof(wrong[0].opts) } },
+		{ "on_record", { .sz = sizeof(wrong[0].opts) } },
 		{ "interval_ms",
 		  { .sz = sizeof(wrong[0].opts),
-		    .on_session = on_session,
+		    .on_record = on_session,
 		    .interval_ms = 99 } },
 		{ "buffer_bytes",
 		  { .sz = sizeof(wrong[0].opts),
-		    .on_session = on_session,
+		    .on_record = on_session,
 		    .buffer_bytes = 1 } },
 	};
 
@@ -389,7 +390,7 @@ CASE(wrong_options_are_named)
 
 CASE(nothing_is_delivered_before_the_start)
 {
-	const NETOBS_OPTS(netobs_sessions_opts, opts, .on_session = on_session);
+	const NETOBS_OPTS(netobs_sessions_opts, opts, .on_record = on_session);
 
 	assert_int_equal(netobs_sessions_new(&opts, &f->sessions), 0);
 	assert_int_equal(netobs_dispatch(f->sessions), -EINVAL);
@@ -399,7 +400,7 @@ CASE(nothing_is_delivered_before_the_start)
 
 CASE(without_names_there_is_nothing_to_share)
 {
-	const NETOBS_OPTS(netobs_sessions_opts, opts, .on_session = on_session);
+	const NETOBS_OPTS(netobs_sessions_opts, opts, .on_record = on_session);
 	struct netobs *ctx;
 
 	assert_int_equal(netobs_new(NULL, &ctx), 0);
@@ -422,7 +423,7 @@ static void count_errors(int level, const char *message, void *user)
 static int start_with_descriptors(rlim_t max)
 {
 	int errors = 0, err;
-	const NETOBS_OPTS(netobs_sessions_opts, opts, .on_session = on_session,
+	const NETOBS_OPTS(netobs_sessions_opts, opts, .on_record = on_session,
 			  .on_log = count_errors, .user = &errors);
 	struct netobs *sessions;
 	struct rlimit before, limit;

@@ -85,7 +85,7 @@ def talk():
             served.close()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
         udp.sendto(b"question", ("127.0.0.1", 9))
-for name in ("on_log", "on_interval", "on_flow"):
+for name in ("on_log", "on_interval", "on_record"):
     try:
         with netobs.Context(interfaces="lo", interval_ms=100, **{name: fail}) as context:
             talk()
@@ -150,7 +150,7 @@ class Python(lab.LabTest):
         lines = a.run("/usr/bin/python3", "-c", CALLBACKS, env=environment()).splitlines()
         self.assertRegex(lines[0], r"^on_log got \(\d, '")
         self.assertEqual("on_interval got ()", lines[1])
-        self.assertIn("on_flow got (<netobs_flow start_ns=", lines[2])
+        self.assertIn("on_record got (<netobs_flow start_ns=", lines[2])
         self.assertEqual("True None None None None 9", lines[3])
         self.assertRegex(lines[4], r" src=127.0.0.1 dst=127.0.0.1 src_port=\d+ dst_port=9 ")
         self.assertIn("points=[<netobs_point ifindex=1 ", lines[4])

@@ -109,7 +109,7 @@ class Stall(lab.WiredTest):
         callback = ON_FLOW(on_flow)
         context = library.Context(self.lab, self.a, "eth0",
                                   interval_ms=int(1000 * INTERVAL_S),
-                                  on_flow=ctypes.cast(callback, ctypes.c_void_p))
+                                  on_record=ctypes.cast(callback, ctypes.c_void_p))
         flood = self.start_flood(flows)
         end = time.monotonic() + FLOOD_S / 2
         while seen["sleeps"] < CALLBACK_TIMES and time.monotonic() < end:

@@ -28,7 +28,7 @@ void merger_open_in(struct merger *merger, struct merge_options options,
 		    uint32_t n_netns, const struct world_link *links)
 {
 	memset(merger, 0, sizeof(*merger));
-	options.on_flow = witness_on_flow;
+	options.on_record = witness_on_flow;
 	options.user = &merger->witness;
 	merger->clock.kind = CLOCK_HOST;
 	world_build(&merger->host, n_netns, links);

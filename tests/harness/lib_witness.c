@@ -19,8 +19,9 @@ static void copy_points(struct witness_flow *to)
 	}
 }
 
-void witness_on_flow(const struct netobs_flow *flow, void *user)
+void witness_on_flow(const struct netobs_record *record, void *user)
 {
+	const struct netobs_flow *flow = (const void *)record;
 	struct witness *witness = user;
 
 	if (witness->n_flows == witness->capacity) {
@@ -61,7 +62,7 @@ void witness_on_log(int level, const char *message, void *user)
 
 void witness_listen(struct witness *witness, struct netobs_opts *opts)
 {
-	opts->on_flow = witness_on_flow;
+	opts->on_record = witness_on_flow;
 	opts->on_interval = witness_on_interval;
 	opts->on_log = witness_on_log;
 	opts->user = witness;

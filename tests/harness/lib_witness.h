@@ -32,7 +32,7 @@ struct witness {
 };
 
 /* The callbacks of netobs_opts; @user is the witness. */
-void witness_on_flow(const struct netobs_flow *flow, void *user);
+void witness_on_flow(const struct netobs_record *record, void *user);
 void witness_on_interval(void *user);
 void witness_on_log(int level, const char *message, void *user);
 

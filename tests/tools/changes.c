@@ -38,12 +38,12 @@ static void on_signal(int number)
 	netobs_stop(context);
 }
 
-static void print_record(const struct netobs_flow *flow, void *user)
+static void print_record(const struct netobs_record *record, void *user)
 {
 	char json[4 * NETOBS_FLOW_JSON_MAX];
 
 	(void)user;
-	if (netobs_flow_json(flow, json, sizeof(json)) > 0)
+	if (netobs_record_json(record, json, sizeof(json)) > 0)
 		puts(json);
 }
 
@@ -81,7 +81,7 @@ static struct netobs_opts make_options(struct plan *plan,
 	opts.interfaces = interfaces;
 	opts.interval_ms =
 		INTERVAL_MIN_MS + pick(plan, INTERVAL_MAX_MS - INTERVAL_MIN_MS);
-	opts.on_flow = print_record;
+	opts.on_record = print_record;
 	opts.on_log = print_line;
 	return opts;
 }

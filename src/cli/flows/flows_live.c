@@ -103,7 +103,7 @@ static int take_line(struct live *live, const char *line)
 	} else {
 		live->left--;
 		flow_reader_read(&live->reader, value);
-		output_flow(live->output, &live->reader.flow);
+		output_record(live->output, &live->reader.flow.record);
 	}
 	return *output_error(live);
 }
@@ -202,7 +202,7 @@ int flows_live(const struct flows_request *request)
 		return EXIT_FAILED;
 	live->output = request->outputs.list;
 	live->output->on_log = on_log;
-	live->is_passed_on = live->output->kind == &output_sink;
+	live->is_passed_on = !live->output->kind;
 	live->left = request->count ?: UINT64_MAX;
 	live->connection.fd = -1;
 	status = live_run(live, request);

@@ -95,9 +95,8 @@ static int check_live_output(const struct flows_request *request)
 {
 	const struct output *output = request->outputs.list;
 
-	if (!request->live ||
-	    (request->outputs.n == 1 &&
-	     (output->kind != &output_sink || !strcmp(output->spec, "json"))))
+	if (!request->live || (request->outputs.n == 1 &&
+			       (output->kind || !strcmp(output->spec, "json"))))
 		return 0;
 	args_complain(request->command,
 		      "-o: with --live it is one of table and json");

@@ -97,40 +97,20 @@ static void print_flow_log(int level, const char *message, void *user)
 		       text);
 }
 
-static void show_flow(const struct netobs_flow *flow, void *user)
+static void show_record(const struct netobs_record *record, void *user)
 {
 	struct session *session = user;
 
 	if (!session->left)
 		return;
-	tcp_health_add(&session->metrics_source.health, flow);
-	for (size_t i = 0; i < session->request->outputs.n; i++) {
-		struct output *output = &session->request->outputs.list[i];
-
-		output_flow(output, flow);
-		if (output->error)
-			verb_stop(&session->verb);
-	}
-	if (--session->left == 0)
-		verb_stop(&session->verb);
-}
-
-/* Flows of a session of alerts. */
-static void ignore_flow(const struct netobs_flow *flow, void *user)
-{
-	(void)flow;
-	(void)user;
-}
-
-static void on_alert(const struct netobs_alert *alert, void *user)
-{
-	struct session *session = user;
-
-	if (!session->left)
-		return;
-	output_list_record(&session->request->outputs, &alert->record);
-	session->has_alerts = true;
-	if (--session->left == 0)
+	if (record->type == NETOBS_RECORD_FLOW)
+		tcp_health_add(&session->metrics_source.health,
+			       (const struct netobs_flow *)record);
+	else
+		session->has_alerts = true;
+	output_list_record(&session->request->outputs, record);
+	if (--session->left == 0 ||
+	    output_list_has_failed(&session->request->outputs))
 		verb_stop(&session->verb);
 }
 
@@ -199,9 +179,9 @@ static int open_outputs(struct session *session)
 static void fill_flow_options(struct session *session, struct netobs_opts *opts)
 {
 	flows_config_fill(&session->request->config, opts);
-	opts->on_flow = session->request->is_alerts ? ignore_flow : show_flow;
+	opts->on_record = show_record;
 	if (session->request->is_alerts)
-		opts->on_alert = on_alert;
+		opts->records = 1 << NETOBS_RECORD_ALERT;
 	opts->on_interval = on_interval;
 	opts->on_log = print_flow_log;
 	opts->user = session;

@@ -55,19 +55,14 @@ static void add_report(struct host_watch *watch,
 		fail(watch, r);
 }
 
-static void on_flow(const struct netobs_flow *flow, void *user)
+static void on_record(const struct netobs_record *record, void *user)
 {
 	struct service_report report;
 
-	report_of_flow(flow, &report);
-	add_report(user, &report);
-}
-
-static void on_session(const struct netobs_session *session, void *user)
-{
-	struct service_report report;
-
-	report_of_session(session, &report);
+	if (record->type == NETOBS_RECORD_FLOW)
+		report_of_flow((const struct netobs_flow *)record, &report);
+	else
+		report_of_session((const struct netobs_session *)record, &report);
 	add_report(user, &report);
 }
 
@@ -141,7 +136,7 @@ static int start_context(struct host_watch *watch, uint64_t flags)
 	NETOBS_OPTS(netobs_opts, opts, .flags = flags,
 		    .interval_ms = watch->options->interval_ms,
 		    .container_root = watch->options->container_root, .rtt = 1,
-		    .on_flow = on_flow, .on_interval = on_interval,
+		    .on_record = on_record, .on_interval = on_interval,
 		    .on_log = verb_log, .user = watch);
 	int r = netobs_new(&opts, &watch->ctx);
 
@@ -167,7 +162,7 @@ static void report_no_sessions(const char *why)
 static void start_sessions(struct host_watch *watch)
 {
 	char why[NETOBS_ERROR_MAX] = "";
-	NETOBS_OPTS(netobs_sessions_opts, opts, .on_session = on_session,
+	NETOBS_OPTS(netobs_sessions_opts, opts, .on_record = on_record,
 		    .error = &why, .user = watch);
 	const bool has_names = watch->options->container_names;
 	struct netobs *sessions;

@@ -193,10 +193,11 @@ static int live_open(struct output *output)
 	return 0;
 }
 
-static void live_add_flow(struct output *output, const struct netobs_flow *flow)
+static void live_add_flow(struct output *output,
+			  const struct netobs_record *record)
 {
 	struct live_screen *live = output->state;
-	int err = view_add(&live->view, flow);
+	int err = view_add(&live->view, (const void *)record);
 
 	if (err < 0)
 		output->stream.error = err;
@@ -225,12 +226,12 @@ static void live_end_interval(struct output *output)
 }
 
 /* The last screen stays, unless most of another interval has come since. */
-static bool live_close(struct output *output)
+static void live_close(struct output *output)
 {
 	struct live_screen *live = output->state;
 
 	if (!live)
-		return true;
+		return;
 	live->common.is_paused = false;
 	if (live->view.next_sum.flows && !output->stream.error &&
 	    (!live->common.drawn_at_s ||
@@ -240,13 +241,11 @@ static bool live_close(struct output *output)
 	view_free(&live->view);
 	free(live);
 	output->state = NULL;
-	return true;
 }
 
 const struct output_kind output_live = {
-	.has_stream = true,
 	.open = live_open,
-	.flow = live_add_flow,
+	.record = live_add_flow,
 	.interval = live_end_interval,
 	.fd = screen_names_fd,
 	.ready = screen_take_names,

@@ -81,7 +81,6 @@ static int open_alerts(struct output *output)
 }
 
 const struct output_kind output_alerts = {
-	.has_stream = true,
 	.open = open_alerts,
 	.record = row_table_write,
 	.close = row_table_close,
@@ -154,7 +153,6 @@ static int open_sessions(struct output *output)
 }
 
 const struct output_kind output_sessions = {
-	.has_stream = true,
 	.open = open_sessions,
 	.record = row_table_write,
 	.close = row_table_close,

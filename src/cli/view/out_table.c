@@ -48,10 +48,11 @@ static int table_open(struct output *output)
 	return 0;
 }
 
-static void table_add_flow(struct output *output, const struct netobs_flow *flow)
+static void table_add_flow(struct output *output,
+			   const struct netobs_record *record)
 {
 	struct table *table = output->state;
-	int err = view_add(&table->view, flow);
+	int err = view_add(&table->view, (const void *)record);
 
 	if (err < 0)
 		output->stream.error = err;
@@ -226,12 +227,12 @@ static void table_end_interval(struct output *output)
 		table_write_interval(output);
 }
 
-static bool table_close(struct output *output)
+static void table_close(struct output *output)
 {
 	struct table *table = output->state;
 
 	if (!table)
-		return true;
+		return;
 	if (table->view.next_sum.flows || !table->has_heading)
 		table_write_interval(output);
 	if (is_table(output) && output->view->is_file && table->total.flows)
@@ -239,21 +240,18 @@ static bool table_close(struct output *output)
 	view_free(&table->view);
 	free(table);
 	output->state = NULL;
-	return true;
 }
 
 const struct output_kind output_table = {
-	.has_stream = true,
 	.open = table_open,
-	.flow = table_add_flow,
+	.record = table_add_flow,
 	.interval = table_end_interval,
 	.close = table_close,
 };
 
 const struct output_kind output_groups = {
-	.has_stream = true,
 	.open = table_open,
-	.flow = table_add_flow,
+	.record = table_add_flow,
 	.interval = table_end_interval,
 	.close = table_close,
 };

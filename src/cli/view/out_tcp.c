@@ -91,10 +91,11 @@ static void tcp_layout(const struct tcp *tcp, struct layout *ret_layout)
 	ret_layout->rate_ns = tcp->conns.took_ns;
 }
 
-static void tcp_ignore_flow(struct output *output, const struct netobs_flow *flow)
+static void tcp_ignore_flow(struct output *output,
+			    const struct netobs_record *record)
 {
 	(void)output;
-	(void)flow;
+	(void)record;
 }
 
 static int tcp_open(struct output *output)
@@ -185,22 +186,20 @@ static void tcp_print_interval(struct output *output)
 		tcp_print(output);
 }
 
-static bool tcp_end_lines(struct output *output)
+static void tcp_end_lines(struct output *output)
 {
 	struct tcp *tcp = output->state;
 
 	if (!tcp)
-		return true;
+		return;
 	if (!tcp->has_printed)
 		tcp_print(output);
 	tcp_free(output);
-	return true;
 }
 
 const struct output_kind output_tcp_lines = {
-	.has_stream = true,
 	.open = tcp_open,
-	.flow = tcp_ignore_flow,
+	.record = tcp_ignore_flow,
 	.interval = tcp_print_interval,
 	.close = tcp_end_lines,
 };
@@ -319,20 +318,19 @@ static void tcp_show_interval(struct output *output)
 	tcp_draw(output);
 }
 
-static bool tcp_end_screen(struct output *output)
+static void tcp_end_screen(struct output *output)
 {
 	struct tcp *tcp = output->state;
 
 	if (!tcp)
-		return true;
+		return;
 	screen_end(tcp->common.screen);
 	tcp_free(output);
-	return true;
 }
 
 const struct output_kind output_tcp = {
 	.open = tcp_open_screen,
-	.flow = tcp_ignore_flow,
+	.record = tcp_ignore_flow,
 	.interval = tcp_show_interval,
 	.fd = screen_names_fd,
 	.ready = screen_take_names,

@@ -398,11 +398,11 @@ static int top_open(struct output *output)
 	return 0;
 }
 
-static void top_add_flow(struct output *output, const struct netobs_flow *flow)
+static void top_add_flow(struct output *output, const struct netobs_record *record)
 {
 	struct top *top = output->state;
 
-	top_tables_add(&top->tables, flow);
+	top_tables_add(&top->tables, (const void *)record);
 }
 
 /* Flows that arrive while the screen is frozen are on the first screen after it. */
@@ -424,21 +424,20 @@ static void top_end_interval(struct output *output)
 	top_draw(output);
 }
 
-static bool top_close(struct output *output)
+static void top_close(struct output *output)
 {
 	struct top *top = output->state;
 
 	if (!top)
-		return true;
+		return;
 	screen_end(top->common.screen);
 	top_free(top);
 	output->state = NULL;
-	return true;
 }
 
 const struct output_kind output_top = {
 	.open = top_open,
-	.flow = top_add_flow,
+	.record = top_add_flow,
 	.interval = top_end_interval,
 	.fd = screen_names_fd,
 	.ready = screen_take_names,

@@ -177,6 +177,6 @@ int row_table_open(struct output *output, const struct column *columns, size_t n
 void row_table_write(struct output *output, const struct netobs_record *record);
 
 /* Frees what row_table_open() has made. Returns true. */
-bool row_table_close(struct output *output);
+void row_table_close(struct output *output);
 
 #endif

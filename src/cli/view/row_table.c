@@ -122,9 +122,8 @@ void row_table_write(struct output *output, const struct netobs_record *record)
 	write_line(output, &cells);
 }
 
-bool row_table_close(struct output *output)
+void row_table_close(struct output *output)
 {
 	free(output->state);
 	output->state = NULL;
-	return true;
 }

@@ -74,6 +74,15 @@ enum { CONTEXT_ENDED_S = 10 };
 /* @return whether it is a context, and no other object of the library, nor NULL */
 bool is_context(const struct netobs *ctx);
 
+typedef void record_fn(const struct netobs_record *record, void *user);
+
+/* @return on_record, if it gets records of @type; else NULL */
+static inline record_fn *context_taker(const struct netobs_opts *opts,
+				       enum netobs_record_type type)
+{
+	return opts->records >> type & 1 ? opts->on_record : NULL;
+}
+
 /* Copy the options that the caller's headers know; others keep their defaults. */
 void context_copy_options(const struct netobs_opts *opts,
 			  struct netobs_opts *ret_opts);
@@ -170,8 +179,8 @@ void context_name_rule(const struct alert_entry *entry,
 void context_pass_alert(struct netobs *ctx, struct alert_entry *entry,
 			const struct netobs_alert *alert);
 
-/* As on_flow of the pipeline, where there may be rules about flows (context_flow_alerts.c). @user: the context */
-void context_on_flow(const struct netobs_flow *flow, void *user);
+/* As on_record of the pipeline, where there may be rules about flows (context_flow_alerts.c). @user: the context */
+void context_on_flow(const struct netobs_record *passed, void *user);
 
 /* ---- Conversations (context_conversations.c) ------------------------------------------------ */
 

@@ -34,7 +34,7 @@ void context_pass_alert(struct netobs *ctx, struct alert_entry *entry,
 {
 	entry->delivered++;
 	ctx->alerts_delivered++;
-	ctx->opts.on_alert(alert, ctx->opts.user);
+	ctx->opts.on_record(&alert->record, ctx->opts.user);
 }
 
 /* ---- Rules -------------------------------------------------------------------------- */
@@ -178,8 +178,9 @@ static int set_alerts(struct netobs *ctx, const struct netobs_alert_rule *rules,
 
 	if (ctx->life.state != LIFE_NEW && ctx->life.state != LIFE_RUNNING)
 		return ctx->life.state == LIFE_FAILED ? -EINVAL : -ECANCELED;
-	if (!ctx->opts.on_alert) {
-		log_error(&ctx->life.log, "alerts: they need on_alert");
+	if (!context_taker(&ctx->opts, NETOBS_RECORD_ALERT)) {
+		log_error(&ctx->life.log,
+			  "alerts: they need on_record, and NETOBS_RECORD_ALERT in records");
 		return -ENOTSUP;
 	}
 	err = make_set(ctx, rules, n, &set);

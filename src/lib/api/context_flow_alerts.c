@@ -129,8 +129,9 @@ static void report_flow_alert(const struct flow_alert *of, void *user)
 	context_pass_alert(ctx, entry, &alert);
 }
 
-void context_on_flow(const struct netobs_flow *flow, void *user)
+void context_on_flow(const struct netobs_record *passed, void *user)
 {
+	const struct netobs_flow *flow = (const void *)passed;
 	struct netobs *ctx = user;
 	const struct clock *clock = &ctx->pipeline.clock;
 	const int64_t boot_ns = ctx->pipeline.flip_ns;
@@ -147,6 +148,6 @@ void context_on_flow(const struct netobs_flow *flow, void *user)
 		flow_alerts_look(&ctx->flow_alerts, ctx->alert_set, &sample,
 				 report_flow_alert, (void *)&record);
 	}
-	if (ctx->opts.on_flow)
-		ctx->opts.on_flow(flow, ctx->opts.user);
+	if (context_taker(&ctx->opts, NETOBS_RECORD_FLOW))
+		ctx->opts.on_record(passed, ctx->opts.user);
 }

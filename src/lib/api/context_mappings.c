@@ -63,7 +63,8 @@ int context_open_mappings(struct netobs *ctx)
 		return 0;
 	mappings_init(&ctx->mappings, &translations->table, &ctx->pipeline.clock,
 		      &ctx->host, translations->knows_zones,
-		      ctx->opts.on_mapping, ctx->opts.user);
+		      context_taker(&ctx->opts, NETOBS_RECORD_MAPPING),
+		      ctx->opts.user);
 	mapping_questions_init(&ctx->questions, &ctx->mappings, &ctx->life.log);
 	return loop_add_timer(&ctx->life.loop, CLOCK_BOOTTIME,
 			      on_questions_timer, ctx, &ctx->questions_timer);

@@ -28,6 +28,7 @@ void context_copy_options(const struct netobs_opts *opts,
 	copy.interval_ms = copy.interval_ms ?: INTERVAL_DEFAULT_MS;
 	copy.idle_timeout_ms = copy.idle_timeout_ms ?: IDLE_DEFAULT_MS;
 	copy.max_flows = copy.max_flows ?: MAX_FLOWS_DEFAULT;
+	copy.records = copy.records ?: 1 << NETOBS_RECORD_FLOW;
 	if (copy.sampling == 1)
 		copy.sampling = 0;
 	*ret_opts = copy;
@@ -38,6 +39,9 @@ int context_check_options(const struct netobs_opts *opts, const struct log *log)
 	const uint64_t flags = NETOBS_PER_INTERFACE | NETOBS_PROCESSES |
 			       NETOBS_CONTAINERS | NETOBS_NAT | NETOBS_DROPS |
 			       NETOBS_CONTAINER_NAMES;
+	const uint64_t records = 1 << NETOBS_RECORD_FLOW |
+				 1 << NETOBS_RECORD_ALERT |
+				 1 << NETOBS_RECORD_MAPPING;
 
 	if ((unsigned int)opts->direction >= NETOBS_DIRECTIONS) {
 		log_error(log, "direction: %u is none of enum netobs_direction",
@@ -58,6 +62,11 @@ int context_check_options(const struct netobs_opts *opts, const struct log *log)
 	if (opts->flags & ~flags) {
 		log_error(log, "flags: 0x%llx is not known",
 			  (unsigned long long)(opts->flags & ~flags));
+		return -EINVAL;
+	}
+	if (opts->records & ~records) {
+		log_error(log, "records: 0x%llx is not of a context",
+			  (unsigned long long)(opts->records & ~records));
 		return -EINVAL;
 	}
 	if (opts->rtt > 1) {
@@ -104,11 +113,10 @@ int context_check_change(const struct netobs *ctx, const struct netobs_opts *to,
 		FIXED(max_memory),
 		FIXED(disable_features),
 		FIXED(attach_order),
-		{ "on_flow", from->on_flow != to->on_flow },
+		{ "on_record", from->on_record != to->on_record },
+		{ "records", from->records != to->records },
 		{ "on_interval", from->on_interval != to->on_interval },
 		{ "on_log", from->on_log != to->on_log },
-		{ "on_alert", from->on_alert != to->on_alert },
-		{ "on_mapping", from->on_mapping != to->on_mapping },
 		{ "user", from->user != to->user },
 		{ "persist", is_other_text(ctx->persist, to->persist) },
 		{ "container_root",
@@ -151,22 +159,24 @@ struct pipeline_options context_pipeline_options(struct netobs *ctx)
 			.opts = opts,
 			.filter = ctx->filter,
 			.rate = context_rate(opts),
-			.has_alerts = opts->rtt && opts->on_alert,
+			.has_alerts = opts->rtt &&
+				      context_taker(opts, NETOBS_RECORD_ALERT),
 			.pinned = ctx->pinned.dir_fd < 0 ? NULL : &ctx->pinned,
 		},
 		.merge = {
 			.per_interface = opts->flags & NETOBS_PER_INTERFACE,
 			.max_flows = opts->max_flows,
 			.min_bytes = opts->min_bytes,
-			.on_flow = opts->on_flow,
+			.on_record = context_taker(opts, NETOBS_RECORD_FLOW),
 			.user = opts->user,
 		},
 		.on_interval = opts->on_interval,
 		.user = opts->user,
 	};
 
-	if (opts->on_alert && opts->flags & NETOBS_DROPS) {
-		options.merge.on_flow = context_on_flow;
+	if (context_taker(opts, NETOBS_RECORD_ALERT) &&
+	    opts->flags & NETOBS_DROPS) {
+		options.merge.on_record = context_on_flow;
 		options.merge.user = ctx;
 	}
 	context_set_times(opts, &options.merge);

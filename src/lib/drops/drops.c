@@ -42,7 +42,7 @@ static int check_drop_options(const struct netobs_drops_opts *opts,
 			      const struct log *log)
 {
 	const struct option_check checks[] = {
-		{ "on_drop", "it is not set", !opts->on_drop },
+		{ "on_record", "it is not set", !opts->on_record },
 		{ "interval_ms", "it is less than 100 ms",
 		  opts->interval_ms < INTERVAL_MIN_MS },
 	};
@@ -147,7 +147,7 @@ static void take_drop(const struct netobs_drop *drop, void *ctx)
 	drops->stats.packets[drop->kind] += drop->packets;
 	drops->stats.bytes[drop->kind] += drop->bytes;
 	drops->life.delivered++;
-	drops->opts.on_drop(drop, drops->opts.user);
+	drops->opts.on_record(&drop->record, drops->opts.user);
 }
 
 static void lose_drops(const struct count *lost, void *ctx)

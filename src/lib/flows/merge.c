@@ -368,8 +368,9 @@ static bool deliver_flow(struct merge *merge, struct flow *flow,
 	if (merge->options.extras.n)
 		flow_extras_fill(&merge->options.extras, flow,
 				 &merge->record.flow);
-	if (merge->options.on_flow)
-		merge->options.on_flow(&merge->record.flow, merge->options.user);
+	if (merge->options.on_record)
+		merge->options.on_record(&merge->record.flow.record,
+					 merge->options.user);
 	merge->records++;
 	volume_add(&merge->exported, delta);
 	return true;

@@ -73,7 +73,7 @@ struct merge_options {
 	uint32_t max_kept; /* limit of flows; packets of more are lost; 0: no limit */
 	int tunnel_addrs_fd; /* see tunnel_addrs_init() */
 	struct flow_extras extras;
-	void (*on_flow)(const struct netobs_flow *flow, void *user);
+	void (*on_record)(const struct netobs_record *record, void *user);
 	void *user;
 };
 

@@ -102,7 +102,7 @@ static void fill_record(struct netobs_group_record *ret_record,
 
 struct takers {
 	int64_t time_ns;
-	void (*take)(const struct netobs_group_record *record, void *user);
+	void (*take)(const struct netobs_record *record, void *user);
 	void *user;
 	int n;
 };
@@ -119,7 +119,7 @@ static void report_sum(const struct netobs_series *series, const uint8_t *value,
 		    series->histograms);
 	record.record.time_ns = takers->time_ns;
 	memcpy(record.name, series->name, sizeof(record.name));
-	takers->take(&record, takers->user);
+	takers->take(&record.record, takers->user);
 	takers->n++;
 }
 
@@ -320,10 +320,10 @@ static void choose_series(struct netobs_series *series)
 
 /* ---- All ------------------------------------------------------------------------------ */
 
-int netobs_series_end_interval(
-	struct netobs_series *series, int64_t time_ns,
-	void (*take)(const struct netobs_group_record *record, void *user),
-	void *user)
+int netobs_series_end_interval(struct netobs_series *series, int64_t time_ns,
+			       void (*take)(const struct netobs_record *record,
+					    void *user),
+			       void *user)
 {
 	struct takers takers = { time_ns, take, user, 0 };
 

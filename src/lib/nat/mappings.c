@@ -223,7 +223,7 @@ static void report_mapping(struct mappings *mappings,
 			   const struct netobs_mapping *mapping)
 {
 	mappings->n_reported++;
-	mappings->on_mapping(mapping, mappings->user);
+	mappings->on_record(&mapping->record, mappings->user);
 }
 
 static void report_begun(struct mappings *mappings,
@@ -233,7 +233,7 @@ static void report_begun(struct mappings *mappings,
 
 	mappings->active++;
 	mappings->n_begun++;
-	if (!mappings->on_mapping)
+	if (!mappings->on_record)
 		return;
 	mapping = mapping_of(mappings, translation, NETOBS_MAPPING_BEGIN, now_ns);
 	report_mapping(mappings, &mapping);
@@ -285,7 +285,7 @@ static void on_removed(void *ctx, const struct translation *translation,
 		return;
 	mappings->active--;
 	mappings->n_forgotten++;
-	if (!mappings->on_mapping)
+	if (!mappings->on_record)
 		return;
 	mapping = mapping_of(mappings, translation, NETOBS_MAPPING_END, now_ns);
 	mapping.state = NETOBS_MAPPING_FORGOTTEN;
@@ -299,7 +299,7 @@ static void report_ended(struct mappings *mappings,
 
 	mappings->active--;
 	mappings->n_ended++;
-	if (!mappings->on_mapping)
+	if (!mappings->on_record)
 		return;
 	mapping = mapping_of(mappings, translation, NETOBS_MAPPING_END, now_ns);
 	report_mapping(mappings, &mapping);
@@ -313,14 +313,17 @@ static void on_ended(void *ctx, struct translation *translation, int64_t now_ns)
 
 void mappings_init(struct mappings *mappings, struct translation_table *table,
 		   const struct clock *clock, const struct host *host,
-		   bool knows_zones, mapping_fn *on_mapping, void *user)
+		   bool knows_zones,
+		   void (*on_record)(const struct netobs_record *record,
+				     void *user),
+		   void *user)
 {
 	*mappings = (struct mappings){
 		.table = table,
 		.clock = clock,
 		.host = host,
 		.knows_zones = knows_zones,
-		.on_mapping = on_mapping,
+		.on_record = on_record,
 		.user = user,
 		.watch = { .begun = on_begun,
 			   .ended = on_ended,

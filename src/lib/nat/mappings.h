@@ -30,7 +30,8 @@ struct mappings {
 	const struct clock *clock;
 	const struct host *host; /* or NULL */
 	bool knows_zones;
-	mapping_fn *on_mapping; /* begins and ends; or NULL */
+	/* Gets mappings that begin and end; or NULL. */
+	void (*on_record)(const struct netobs_record *record, void *user);
 	void *user;
 	struct translation_watch watch;
 	struct mapping_space *spaces; /* by index of the namespace */
@@ -40,13 +41,16 @@ struct mappings {
 	uint64_t n_begun; /* since the start */
 	uint64_t n_ended;
 	uint64_t n_forgotten;
-	uint64_t n_reported; /* calls of on_mapping */
+	uint64_t n_reported; /* calls of on_record */
 };
 
 /* Follow translations that are added to @table or removed. The caller must not move @mappings. */
 void mappings_init(struct mappings *mappings, struct translation_table *table,
 		   const struct clock *clock, const struct host *host,
-		   bool knows_zones, mapping_fn *on_mapping, void *user);
+		   bool knows_zones,
+		   void (*on_record)(const struct netobs_record *record,
+				     void *user),
+		   void *user);
 
 void mappings_done(struct mappings *mappings);
 

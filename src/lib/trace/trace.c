@@ -22,6 +22,8 @@ enum {
 	RING_DEFAULT = 8 << 20,
 	LAYERS_ALL = (1 << NETOBS_TRACE_LAYERS) - 1,
 	RING_MIN = 64 << 10,
+	EVENTS = 1 << NETOBS_RECORD_TRACE, /* of records */
+	JOURNEYS = 1 << NETOBS_RECORD_JOURNEY,
 	SLOTS_PER_CONNECTION = 2,
 	READ_MS = 10,  /* between looks into the ring */
 	SWEEP_MS = 50, /* between looks at all slots, and at all hooks */
@@ -56,14 +58,16 @@ static void set_trace_defaults(struct netobs_trace_opts *opts)
 	opts->max_rate = opts->max_rate ?: RATE_DEFAULT;
 	opts->ring_bytes = opts->ring_bytes ?: RING_DEFAULT;
 	opts->layers = opts->layers ?: LAYERS_ALL;
+	opts->records = opts->records ?: JOURNEYS;
 }
 
 static int check_trace_options(const struct netobs_trace_opts *opts,
 			       const struct log *log)
 {
 	const struct option_check checks[] = {
-		{ "on_event", "neither it nor on_journey is set",
-		  !opts->on_event && !opts->on_journey },
+		{ "on_record", "it is not set", !opts->on_record },
+		{ "records", "it has a type that is neither events nor journeys",
+		  opts->records & ~(uint64_t)(EVENTS | JOURNEYS) },
 		{ "only_armed", "a process is chosen as well",
 		  opts->only_armed &&
 			  (opts->pid || opts->command || opts->container) },
@@ -103,7 +107,7 @@ static void deliver_journey(struct netobs_journey *journey, void *ctx)
 	trace->stats.complete_journeys += !journey->unknown_parts;
 	trace->life.delivered++;
 	name_alert(trace, journey);
-	trace->opts.on_journey(journey, trace->opts.user);
+	trace->opts.on_record(&journey->record, trace->opts.user);
 }
 
 static int choose_filter(struct trace *trace)
@@ -140,7 +144,7 @@ static int init_trace(struct trace *trace, const struct netobs_trace_opts *opts)
 		err = choose_filter(trace);
 	trace->opts.filter = NULL; /* owned by the caller, as the next two */
 	trace->opts.command = trace->opts.container = NULL;
-	if (!err && trace->opts.on_journey)
+	if (!err && trace->opts.records & JOURNEYS)
 		err = journeys_new(deliver_journey, trace, &trace->journeys);
 	err = err ?: life_open(&trace->life);
 	if (!err)
@@ -366,7 +370,7 @@ static uint32_t slots_for(uint32_t connections)
 /* Journeys need all layers. */
 static uint32_t layers_for(const struct netobs_trace_opts *opts)
 {
-	return opts->on_journey ? LAYERS_ALL : opts->layers;
+	return opts->records & JOURNEYS ? LAYERS_ALL : opts->layers;
 }
 
 static bool asks_for_netfilter(const struct netobs_trace_opts *opts)
@@ -404,7 +408,7 @@ static int open_trace(struct trace *trace)
 		.max_rate = opts->max_rate,
 		.layers = layers_for(opts),
 		.points = trace_layers_points(layers_for(opts)),
-		.wants_acks = opts->on_event,
+		.wants_acks = opts->records & EVENTS,
 		.wants_datagrams = trace->wants_datagrams,
 		.wants_netfilter = wants_netfilter(opts),
 		.is_idle = opts->only_armed,

@@ -252,8 +252,8 @@ static void hand_over(void *ctx, const struct netobs_trace_event *event)
 
 	trace->stats.events += is_wanted;
 	trace->life.delivered += is_wanted;
-	if (is_wanted && trace->opts.on_event)
-		trace->opts.on_event(event, trace->opts.user);
+	if (is_wanted && trace->opts.records >> NETOBS_RECORD_TRACE & 1)
+		trace->opts.on_record(&event->record, trace->opts.user);
 	if (trace->journeys && journeys_add(trace->journeys, event))
 		trace->stats.lost_events++;
 }

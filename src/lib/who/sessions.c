@@ -75,7 +75,7 @@ static int check_session_options(const struct netobs_sessions_opts *opts,
 				 const struct log *log)
 {
 	const struct option_check checks[] = {
-		{ "on_session", "it is not set", !opts->on_session },
+		{ "on_record", "it is not set", !opts->on_record },
 		{ "flags", "one is not known",
 		  opts->flags & ~(uint32_t)NETOBS_CONTAINER_NAMES },
 		{ "interval_ms", "it is less than 100 ms",
@@ -193,7 +193,7 @@ static void deliver_session(struct sessions *sessions,
 	else
 		sessions->stats.updates++;
 	sessions->life.delivered++;
-	sessions->opts.on_session(&session, sessions->opts.user);
+	sessions->opts.on_record(&session.record, sessions->opts.user);
 }
 
 /* ---- Ended sessions ---------------------------------------------------------------------- */

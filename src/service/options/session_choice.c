@@ -37,9 +37,9 @@ void session_choice_fill(const struct session_choice *choice,
 	opts->container_root = choice->container_root;
 }
 
-static void ignore_session(const struct netobs_session *session, void *user)
+static void ignore_session(const struct netobs_record *record, void *user)
 {
-	(void)session;
+	(void)record;
 	(void)user;
 }
 
@@ -47,7 +47,7 @@ bool session_choice_check(const struct session_choice *choice, char *ret_why,
 			  size_t size)
 {
 	char error[NETOBS_ERROR_MAX];
-	NETOBS_OPTS(netobs_sessions_opts, opts, .on_session = ignore_session,
+	NETOBS_OPTS(netobs_sessions_opts, opts, .on_record = ignore_session,
 		    .error = &error);
 	struct netobs *sessions;
 	const char *why;

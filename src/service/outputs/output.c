@@ -25,8 +25,7 @@ static bool is_json_to_stdout(const char *spec)
 
 struct output output_of(const char *spec)
 {
-	return (struct output){ .kind = &output_sink,
-				.spec = spec,
+	return (struct output){ .spec = spec,
 				.is_stdout = is_json_to_stdout(spec) };
 }
 
@@ -70,17 +69,45 @@ static void say_failed(const struct output *output, int error)
 	output_say(output, text);
 }
 
+static struct netobs_sink_opts sink_opts(const struct output *output)
+{
+	return (struct netobs_sink_opts){
+		.sz = sizeof(struct netobs_sink_opts),
+		.context = output->context,
+		.on_log = output->on_log,
+		.user = output->user,
+		.sampling = output->sampling ?: 1,
+		.sampling_mode = output->sampling_mode,
+	};
+}
+
+/* Other errors are found, and logged, when the output is opened. */
+int output_check(const struct output *output)
+{
+	const struct netobs_sink_opts opts = sink_opts(output);
+
+	if (output->kind || netobs_sink_check(output->spec, NULL) != -EINVAL)
+		return 0;
+	return netobs_sink_check(output->spec, &opts);
+}
+
+static int open_stream(struct output *output)
+{
+	int r = stream_open_stdout(&output->stream);
+
+	if (r < 0)
+		say_failed(output, r);
+	return r ?: output->kind->open ? output->kind->open(output) : 0;
+}
+
+/* The library has logged an error of a sink, unless it is one of standard output. */
 int output_open(struct output *output)
 {
-	int r = 0;
+	const struct netobs_sink_opts opts = sink_opts(output);
+	int r = output->kind ?
+			open_stream(output) :
+			netobs_sink_open(output->spec, &opts, &output->sink);
 
-	if (output->kind->has_stream) {
-		r = stream_open_stdout(&output->stream);
-		if (r < 0)
-			say_failed(output, r);
-	}
-	if (r == 0 && output->kind->open)
-		r = output->kind->open(output);
 	output->is_open = r == 0;
 	return r;
 }
@@ -90,63 +117,71 @@ static bool is_usable(const struct output *output)
 	return output->is_open && !output->error;
 }
 
-static void take_output_error(struct output *output)
+static void take_stream_error(struct output *output)
 {
-	if (output->kind->has_stream && !output->error)
-		output->error = output->stream.error;
+	output->error = output->error ?: output->stream.error;
 }
 
-void output_flow(struct output *output, const struct netobs_flow *flow)
-{
-	if (!output->is_open || output->error)
-		return;
-	output->kind->flow(output, flow);
-	if (output->kind->has_stream)
-		take_output_error(output);
-}
-
+/* A sink counts records that it drops. */
 void output_record(struct output *output, const struct netobs_record *record)
 {
 	if (!is_usable(output))
 		return;
+	if (output->sink) {
+		netobs_sink_write(output->sink, record);
+		return;
+	}
 	output->kind->record(output, record);
-	take_output_error(output);
+	take_stream_error(output);
 }
 
 void output_interval(struct output *output)
 {
 	if (!is_usable(output))
 		return;
+	if (output->sink) {
+		output->error = netobs_sink_flush(output->sink);
+		return;
+	}
 	if (output->kind->interval)
 		output->kind->interval(output);
-	if (output->kind->has_stream)
-		stream_flush(&output->stream);
-	take_output_error(output);
+	stream_flush(&output->stream);
+	take_stream_error(output);
 }
 
 int output_fd(const struct output *output)
 {
-	return is_usable(output) && output->kind->fd ? output->kind->fd(output) :
-						       -1;
+	if (!is_usable(output))
+		return -1;
+	if (output->sink)
+		return netobs_sink_fd(output->sink);
+	return output->kind->fd ? output->kind->fd(output) : -1;
 }
 
 void output_ready(struct output *output)
 {
-	if (is_usable(output) && output->kind->ready)
+	if (!is_usable(output))
+		return;
+	if (output->sink)
+		output->error = netobs_sink_dispatch(output->sink);
+	else if (output->kind->ready)
 		output->kind->ready(output);
 }
 
 int output_reopen(struct output *output)
 {
-	return is_usable(output) && output->kind->reopen ?
-		       output->kind->reopen(output) :
+	return is_usable(output) && output->sink ?
+		       netobs_sink_reopen(output->sink) :
 		       0;
 }
 
 bool output_is_pending(const struct output *output)
 {
-	return is_usable(output) && output->kind->is_pending &&
-	       output->kind->is_pending(output);
+	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
+
+	return is_usable(output) && output->sink &&
+	       !netobs_sink_stats_get(output->sink, &stats) &&
+	       stats.pending.records;
 }
 
 /* How many of them have something pending. */
@@ -166,17 +201,30 @@ static size_t fill_output_fds(const struct output *outputs, size_t n,
 	return pending;
 }
 
+/* Begin to wait for confirmations; output_ready() goes on. */
+static void finish_sink(struct output *output)
+{
+	int r = netobs_sink_wait(output->sink, 0);
+
+	output->error = r == -ETIMEDOUT ? 0 : r;
+}
+
 void output_finish(struct output *output)
 {
 	output_interval(output);
-	if (is_usable(output) && output->kind->finish)
-		output->kind->finish(output);
+	if (is_usable(output) && output->sink)
+		finish_sink(output);
 }
 
 bool output_settle(struct output *output)
 {
-	return !is_usable(output) || !output->kind->settle ||
-	       output->kind->settle(output);
+	int r = is_usable(output) && output->sink ?
+			netobs_sink_settle(output->sink) :
+			0;
+
+	if (r != -EAGAIN)
+		output->error = output->error ?: r;
+	return r != -EAGAIN;
 }
 
 void output_finish_all(struct output *outputs, size_t n, int timeout_ms)
@@ -196,25 +244,6 @@ void output_finish_all(struct output *outputs, size_t n, int timeout_ms)
 	free(fds);
 }
 
-/* Who closes the pipe has seen enough: that is no failure. */
-bool output_close(struct output *output)
-{
-	bool is_complete = true;
-
-	if (!output->is_open)
-		return true;
-	if (output->kind->close)
-		is_complete = output->kind->close(output);
-	if (output->kind->has_stream)
-		stream_close(&output->stream);
-	take_output_error(output);
-	output->is_open = false;
-	if (!output->error || output->error == -EPIPE)
-		return is_complete;
-	say_failed(output, output->error);
-	return false;
-}
-
 void output_done(struct output *output)
 {
 	free(output->stats);
@@ -223,98 +252,7 @@ void output_done(struct output *output)
 	output->own_spec = NULL;
 }
 
-/* ---- Whatever the library can send records to -------------------------------------- */
-
-static struct netobs_sink_opts sink_opts(const struct output *output)
-{
-	return (struct netobs_sink_opts){
-		.sz = sizeof(struct netobs_sink_opts),
-		.context = output->context,
-		.on_log = output->on_log,
-		.user = output->user,
-		.sampling = output->sampling ?: 1,
-		.sampling_mode = output->sampling_mode,
-	};
-}
-
-/* Other errors are found, and logged, when the output is opened. */
-int output_check(const struct output *output)
-{
-	const struct netobs_sink_opts opts = sink_opts(output);
-
-	if (output->kind != &output_sink ||
-	    netobs_sink_check(output->spec, NULL) != -EINVAL)
-		return 0;
-	return netobs_sink_check(output->spec, &opts);
-}
-
-/* The library has logged an error, unless it is one of standard output. */
-static int open_output_sink(struct output *output)
-{
-	const struct netobs_sink_opts opts = sink_opts(output);
-	struct netobs_sink *sink;
-	int r = netobs_sink_open(output->spec, &opts, &sink);
-
-	if (r == 0)
-		output->state = sink;
-	return r;
-}
-
-static void write_sink_flow(struct output *output, const struct netobs_flow *flow)
-{
-	netobs_sink_write(output->state,
-			  &flow->record); /* dropped records are counted */
-}
-
-static void write_sink_record(struct output *output,
-			      const struct netobs_record *record)
-{
-	netobs_sink_write(output->state, record);
-}
-
-static void flush_sink(struct output *output)
-{
-	output->error = netobs_sink_flush(output->state);
-}
-
-/* Begin to wait for confirmations; output_finish_all() waits for those of all sinks. */
-static void finish_sink(struct output *output)
-{
-	int r = netobs_sink_wait(output->state, 0);
-
-	output->error = r == -ETIMEDOUT ? 0 : r;
-}
-
-static bool settle_sink(struct output *output)
-{
-	int r = netobs_sink_settle(output->state);
-
-	output->error = r == -EAGAIN ? 0 : r;
-	return r != -EAGAIN;
-}
-
-static void dispatch_sink(struct output *output)
-{
-	output->error = netobs_sink_dispatch(output->state);
-}
-
-static int reopen_sink(struct output *output)
-{
-	return netobs_sink_reopen(output->state);
-}
-
-static int sink_fd(const struct output *output)
-{
-	return netobs_sink_fd(output->state);
-}
-
-static bool has_pending_records(const struct output *output)
-{
-	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
-
-	netobs_sink_stats_get(output->state, &stats);
-	return stats.pending.records;
-}
+/* ---- Specs ---------------------------------------------------------------------- */
 
 const char *output_spec_option(const char *spec, const char *start)
 {
@@ -359,11 +297,7 @@ int output_name_len(const struct output *output)
 	return (int)strcspn(output->spec, "?");
 }
 
-const struct netobs_sink *output_as_sink(const struct output *output)
-{
-	return output->kind == &output_sink && output->is_open ? output->state :
-								 NULL;
-}
+/* ---- The end -------------------------------------------------------------------- */
 
 static void report_records(const struct output *output, uint64_t records,
 			   const char *what, const char *why)
@@ -388,7 +322,7 @@ static bool report_undelivered(const struct output *output)
 	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
 	bool is_complete = true;
 
-	netobs_sink_stats_get(output->state, &stats);
+	netobs_sink_stats_get(output->sink, &stats);
 	for (unsigned int i = 0; i < NETOBS_SINK_DROPS; i++) {
 		if (!stats.dropped[i].records)
 			continue;
@@ -416,7 +350,7 @@ static void keep_sink_stats(struct output *output)
 
 	output->stats = malloc(size);
 	if (!output->stats ||
-	    netobs_sink_stats_json(output->state, output->stats, size) >= 0)
+	    netobs_sink_stats_json(output->sink, output->stats, size) >= 0)
 		return;
 	free(output->stats);
 	output->stats = NULL;
@@ -435,32 +369,40 @@ static bool close_sink(struct output *output)
 	keep_sink_stats(output);
 	if (output->on_last)
 		output->on_last(output, output->user);
-	netobs_sink_close(output->state);
-	output->state = NULL;
+	netobs_sink_close(output->sink);
+	output->sink = NULL;
 	return is_complete;
 }
 
-const struct output_kind output_sink = {
-	.open = open_output_sink,
-	.flow = write_sink_flow,
-	.record = write_sink_record,
-	.interval = flush_sink,
-	.ready = dispatch_sink,
-	.reopen = reopen_sink,
-	.fd = sink_fd,
-	.finish = finish_sink,
-	.settle = settle_sink,
-	.is_pending = has_pending_records,
-	.close = close_sink,
-};
+/* Who closes the pipe has seen enough: that is no failure. */
+bool output_close(struct output *output)
+{
+	bool is_complete = true;
+
+	if (!output->is_open)
+		return true;
+	if (output->sink) {
+		is_complete = close_sink(output);
+	} else {
+		if (output->kind->close)
+			output->kind->close(output);
+		stream_close(&output->stream);
+		take_stream_error(output);
+	}
+	output->is_open = false;
+	if (!output->error || output->error == -EPIPE)
+		return is_complete;
+	say_failed(output, output->error);
+	return false;
+}
 
 bool output_describe_outage(const struct output *output, char *buf, size_t size)
 {
-	const struct netobs_sink *sink = output_as_sink(output);
 	NETOBS_OPTS(netobs_sink_stats, stats);
 	char since[32];
 
-	if (!sink || netobs_sink_stats_get(sink, &stats) < 0 || !stats.outage_ns)
+	if (!output->sink || netobs_sink_stats_get(output->sink, &stats) < 0 ||
+	    !stats.outage_ns)
 		return false;
 	human_time(since, sizeof(since), stats.outage_ns);
 	snprintf(buf, size, "%.*s: nothing delivered since %s, %llu records wait",

@@ -45,44 +45,33 @@ void stream_close(struct stream *stream);
 
 /* ---- Output ---------------------------------------------------------------------------- */
 
-struct netobs_stats;
+struct netobs_sink;
 struct output;
 struct view_options; /* of tables and screens: the service has none */
 
+/* Shows records on standard output; all but record may be NULL. The service has none. */
 struct output_kind {
-	bool has_stream; /* to standard output */
-	/* May be NULL, as all but flow; that where there are no flows. */
 	int (*open)(struct output *output);
-	void (*flow)(struct output *output, const struct netobs_flow *flow);
-	/* A record of another type. */
 	void (*record)(struct output *output, const struct netobs_record *record);
 	/* All records of a drain were passed. */
 	void (*interval)(struct output *output);
-	/* No record follows: send all, as interval() does. May be NULL. */
-	void (*finish)(struct output *output);
-	/* False: some that were sent are not confirmed. New ones stay in the spool on disk. */
-	bool (*settle)(struct output *output);
 	/* The descriptor to poll for reading, and its handler. */
 	int (*fd)(const struct output *output);
 	void (*ready)(struct output *output);
-	/* Some records have not been delivered yet. */
-	bool (*is_pending)(const struct output *output);
-	/* Reopen the output's file, which may have been renamed. */
-	int (*reopen)(struct output *output);
-	/* False: records did not get where they should, which was logged. */
-	bool (*close)(struct output *output);
+	void (*close)(struct output *output);
 };
 
 struct output {
-	const struct output_kind *kind;
+	const struct output_kind *kind; /* NULL: a sink: netobs-sinks(7) */
+	struct netobs_sink *sink;	/* while it is open; or NULL */
 	const char *spec;
 	char *own_spec; /* @spec, if it differs from the value of -o; else NULL */
 	const char *name; /* name of a sink of the service; NULL: of the command line */
 	bool is_prepared; /* it gets no records yet */
 	bool is_leaving; /* gets no more records, or some until its successor is open */
 	bool has_successor; /* a successor opens the same spool when this one is closed */
-	struct stream stream;
-	void *state;	/* the kind's own */
+	struct stream stream; /* the kind's, as the next one */
+	void *state;
 	bool is_stdout; /* writes to standard output */
 	bool is_open;
 	int error;   /* permanent failure: a negated errno value */
@@ -96,8 +85,6 @@ struct output {
 	void (*on_last)(const struct output *output, void *user);
 	void *user;
 };
-
-extern const struct output_kind output_sink; /* netobs-sinks(7) */
 
 /*
  * Whether @spec, a value of -o, can be no output at all, and why. @other: a kind that the
@@ -116,7 +103,6 @@ int output_check(const struct output *output);
 int output_open(struct output *output);
 
 /* Each of these does nothing once the output has failed or is closed. */
-void output_flow(struct output *output, const struct netobs_flow *flow);
 void output_record(struct output *output, const struct netobs_record *record);
 void output_interval(struct output *output);
 void output_ready(struct output *output);
@@ -140,11 +126,6 @@ void output_finish_all(struct output *outputs, size_t n, int timeout_ms);
 
 /* Whether some of its records are not where they go yet. */
 bool output_is_pending(const struct output *output);
-
-struct netobs_sink;
-
-/* The sink that it is, while it is open; NULL: it is none. */
-const struct netobs_sink *output_as_sink(const struct output *output);
 
 /** @return whether it keeps pending records in a spool on disk for the next run */
 bool output_is_on_disk(const struct output *output);

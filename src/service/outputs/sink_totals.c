@@ -149,7 +149,7 @@ int sink_totals_reserve(struct sink_totals *totals, const char *name)
 void sink_totals_keep(struct sink_totals *totals, const struct output *output)
 {
 	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
-	const struct netobs_sink *sink = output_as_sink(output);
+	const struct netobs_sink *sink = output->sink;
 	struct sink_total *total = find_total(
 		totals->list, totals->n, name_of_total(totals, output->name));
 
@@ -177,7 +177,7 @@ void sink_totals_done(struct sink_totals *totals)
 static void add_output(struct sink_total *list, size_t *n,
 		       const struct output *output, size_t index)
 {
-	const struct netobs_sink *sink = output_as_sink(output);
+	const struct netobs_sink *sink = output->sink;
 	char name[24];
 
 	if (!sink || output->is_prepared)

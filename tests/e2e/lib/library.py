@@ -64,8 +64,9 @@ class Options(ctypes.Structure):
                 ("max_flows", ctypes.c_uint32),
                 ("max_connections", ctypes.c_uint32),
                 ("persist", ctypes.c_char_p),
-                *((name, ctypes.c_void_p) for name in (
-                    "on_flow", "on_interval", "on_alert")),
+                ("on_record", ctypes.c_void_p),
+                ("records", ctypes.c_uint64),
+                ("on_interval", ctypes.c_void_p),
                 ("on_log", LOG),
                 ("user", ctypes.c_void_p),
                 ("error", ctypes.c_void_p),

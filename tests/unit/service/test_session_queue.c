@@ -2,7 +2,7 @@
 /* Sessions that wait: in their order, and up to a limit. */
 #include "lib_test.h"
 
-#include "service/service_sessions.h"
+#include "service/service_observers.h"
 
 static bool add(struct session_queue *queue, uint32_t pid)
 {

@@ -57,7 +57,7 @@ TEST(messages_are_passed_on_when_the_result_is_taken)
 	assert_int_equal(caller.witness.errors, 0);
 	assert_refused(loader);
 	assert_int_equal(caller.witness.errors, 1);
-	assert_true(witness_read(&caller.witness, "on_event"));
+	assert_true(witness_read(&caller.witness, "on_record"));
 	trace_loader_free(loader);
 }
 

@@ -71,7 +71,7 @@ int __wrap_netobs_dispatch(struct netobs *ctx)
 	(void)ctx;
 	if (fake.drains++ == DRAINS)
 		return -ECANCELED;
-	fake.opts.on_flow(&flow, fake.opts.user);
+	fake.opts.on_record(&flow.record, fake.opts.user);
 	fake.opts.on_interval(fake.opts.user);
 	return 1;
 }

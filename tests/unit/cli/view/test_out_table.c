@@ -63,7 +63,7 @@ static char *table_of(bool is_file, const char *width)
 		for (int k = 0; k < 3; k++) {
 			const struct netobs_flow flow = flow_at(starts[i][k]);
 
-			output_table.flow(&output, &flow);
+			output_table.record(&output, &flow.record);
 		}
 		output_table.interval(&output);
 	}

@@ -11,9 +11,9 @@
 
 enum { HOUR_S = 3600 };
 
-static void count_alert(const struct netobs_alert *alert, void *user)
+static void count_alert(const struct netobs_record *record, void *user)
 {
-	(void)alert;
+	(void)record;
 	++*(uint32_t *)user;
 }
 
@@ -38,7 +38,7 @@ static bool pass(struct netobs *ctx, int64_t s)
 					  .drop_packets = 10 };
 
 	ctx->pipeline.flip_ns = (HOUR_S + s) * (int64_t)NSEC_PER_SEC;
-	context_on_flow(&flow, ctx);
+	context_on_flow(&flow.record, ctx);
 	return *n > before;
 }
 
@@ -55,7 +55,8 @@ static void assert_pause(const char *rule, int64_t pause_s)
 		uint32_t n = 0;
 
 		assert_non_null(ctx);
-		ctx->opts.on_alert = count_alert;
+		ctx->opts.on_record = count_alert;
+		ctx->opts.records = 1 << NETOBS_RECORD_ALERT;
 		ctx->opts.user = &n;
 		use_rule(ctx, rule);
 		assert_true(pass(ctx, 0));

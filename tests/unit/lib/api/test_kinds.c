@@ -22,17 +22,17 @@ static int set_up(void **state)
 {
 	static struct kinds kinds;
 	const NETOBS_OPTS(netobs_capture_opts, capture, .on_packet = (void *)1);
-	const NETOBS_OPTS(netobs_sessions_opts, sessions,
-			  .on_session = (void *)1);
-	const NETOBS_OPTS(netobs_drops_opts, drops, .on_drop = (void *)1);
-	const NETOBS_OPTS(netobs_trace_opts, trace, .on_event = (void *)1);
+	const NETOBS_OPTS(netobs_sessions_opts, sessions, .on_record = (void *)1);
+	const NETOBS_OPTS(netobs_drops_opts, drops, .on_record = (void *)1);
+	const NETOBS_OPTS(netobs_trace_opts, trace, .on_record = (void *)1);
 
+	assert_int_equal(netobs_new(NULL, &kinds.of[CONTEXT]), 0);
+	assert_int_equal(netobs_capture_new(&capture, &kinds.of[CAPTURE]), 0);
+	assert_int_equal(netobs_sessions_new(&sessions, &kinds.of[SESSIONS]), 0);
+	assert_int_equal(netobs_drops_new(&drops, &kinds.of[DROPS]), 0);
+	assert_int_equal(netobs_trace_new(&trace, &kinds.of[TRACE]), 0);
 	*state = &kinds;
-	return netobs_new(NULL, &kinds.of[CONTEXT])			   ?:
-		       netobs_capture_new(&capture, &kinds.of[CAPTURE])	   ?:
-		       netobs_sessions_new(&sessions, &kinds.of[SESSIONS]) ?:
-		       netobs_drops_new(&drops, &kinds.of[DROPS])	   ?:
-		       netobs_trace_new(&trace, &kinds.of[TRACE]);
+	return 0;
 }
 
 static int tear_down(void **state)

@@ -44,12 +44,12 @@ void *__wrap_reallocarray(void *bytes, size_t n, size_t size)
 }
 
 /* The witness has the memory that it takes. */
-static void on_flow(const struct netobs_flow *flow, void *user)
+static void on_flow(const struct netobs_record *record, void *user)
 {
 	const int left = calls_left;
 
 	calls_left = -1;
-	witness_on_flow(flow, user);
+	witness_on_flow(record, user);
 	calls_left = left;
 }
 
@@ -128,7 +128,7 @@ static bool try(uint32_t seed, int refused)
 	struct merger m;
 
 	merger_open_in(&m, merger_every_second(), 1, links);
-	m.merge.options.on_flow = on_flow;
+	m.merge.options.on_record = on_flow;
 	calls_left = refused;
 	merger_begin(&m, MERGE_FINAL, 1000);
 	for (int i = 0; i < ENTRIES; i++) {

@@ -87,8 +87,9 @@ TEST(few_groups_have_nothing_in_other)
 	netobs_series_free(series);
 }
 
-static void count_record(const struct netobs_group_record *record, void *user)
+static void count_record(const struct netobs_record *passed, void *user)
 {
+	const struct netobs_group_record *record = (const void *)passed;
 	assert_int_equal(record->record.type, NETOBS_RECORD_GROUP);
 	++*(int *)user;
 }
@@ -226,8 +227,9 @@ TEST(a_value_joins_the_series_with_its_text)
 
 /* ---- Records --------------------------------------------------------------------------- */
 
-static void keep_json(const struct netobs_group_record *record, void *user)
+static void keep_json(const struct netobs_record *passed, void *user)
 {
+	const struct netobs_group_record *record = (const void *)passed;
 	char(*json)[4096] = user;
 	const size_t used = strlen(*json);
 

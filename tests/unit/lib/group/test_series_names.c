@@ -23,8 +23,9 @@ static void add_from(struct netobs_series *series, const char *id,
 	assert_int_equal(netobs_series_add(series, &flow), 0);
 }
 
-static void keep_name(const struct netobs_group_record *record, void *user)
+static void keep_name(const struct netobs_record *passed, void *user)
 {
+	const struct netobs_group_record *record = (const void *)passed;
 	snprintf(user, sizeof(record->container_name), "%s",
 		 record->container_name);
 }

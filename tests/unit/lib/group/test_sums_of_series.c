@@ -198,8 +198,9 @@ struct records {
 	size_t n;
 };
 
-static void take_record(const struct netobs_group_record *record, void *user)
+static void take_record(const struct netobs_record *passed, void *user)
 {
+	const struct netobs_group_record *record = (const void *)passed;
 	struct records *records = user;
 
 	assert_int_equal(record->record.type, NETOBS_RECORD_GROUP);
@@ -472,8 +473,9 @@ TEST(keys_of_ends_count_each_session)
 	netobs_series_free(processes);
 }
 
-static void keep_record(const struct netobs_group_record *record, void *user)
+static void keep_record(const struct netobs_record *passed, void *user)
 {
+	const struct netobs_group_record *record = (const void *)passed;
 	*(struct netobs_group_record *)user = *record;
 }
 

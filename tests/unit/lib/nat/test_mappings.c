@@ -22,8 +22,9 @@ struct state {
 	uint32_t n_events;
 };
 
-static void take_event(const struct netobs_mapping *mapping, void *user)
+static void take_event(const struct netobs_record *record, void *user)
 {
+	const struct netobs_mapping *mapping = (const void *)record;
 	struct state *state = user;
 
 	if (state->n_events < EVENTS_MAX)

@@ -45,14 +45,14 @@ static size_t count(const char *text, const char *part)
 CASE(json_reaches_the_reader_in_whole_lines)
 {
 	const struct netobs_flow flow = some_flow();
-	struct output output = { .kind = &output_sink, .spec = "json" };
+	struct output output = { .spec = "json" };
 	size_t lines = 0;
 
 	assert_int_equal(output_open(&output), 0);
 	for (int i = 0; i < 1000; i++) {
 		const char *text;
 
-		output_flow(&output, &flow);
+		output_record(&output, &flow.record);
 		text = stdout_written(fixture);
 		if (*text)
 			assert_int_equal(text[strlen(text) - 1], '\n');
@@ -75,7 +75,7 @@ CASE(a_record_of_very_many_points_is_written_whole)
 	enum { POINTS = 256 }; /* as many as a sink keeps */
 	static struct netobs_point points[POINTS];
 	struct netobs_flow flow = some_flow();
-	struct output output = { .kind = &output_sink, .spec = "json" };
+	struct output output = { .spec = "json" };
 	const char *text;
 
 	for (int i = 0; i < POINTS; i++)
@@ -83,7 +83,7 @@ CASE(a_record_of_very_many_points_is_written_whole)
 	flow.points = points;
 	flow.n_points = POINTS;
 	assert_int_equal(output_open(&output), 0);
-	output_flow(&output, &flow);
+	output_record(&output, &flow.record);
 	output_close(&output);
 	output_done(&output);
 	text = stdout_written(fixture);
@@ -94,16 +94,16 @@ CASE(a_record_of_very_many_points_is_written_whole)
 CASE(a_reader_that_leaves_is_an_error_that_sticks)
 {
 	const struct netobs_flow flow = some_flow();
-	struct output output = { .kind = &output_sink, .spec = "json" };
+	struct output output = { .spec = "json" };
 
 	assert_int_equal(output_open(&output), 0);
 	close(fixture->fd);
 	fixture->fd = -1;
-	output_flow(&output, &flow);
+	output_record(&output, &flow.record);
 	assert_int_equal(output.error, 0);
 	output_interval(&output);
 	assert_int_equal(output.error, -EPIPE);
-	output_flow(&output, &flow);
+	output_record(&output, &flow.record);
 	output_close(&output);
 	output_done(&output);
 	assert_int_equal(output.error, -EPIPE);
@@ -112,16 +112,15 @@ CASE(a_reader_that_leaves_is_an_error_that_sticks)
 CASE(files_that_cannot_take_records_are_errors)
 {
 	const struct netobs_flow flow = some_flow();
-	struct output full = { .kind = &output_sink, .spec = "json:/dev/full" };
-	struct output absent = { .kind = &output_sink,
-				 .spec = "json:/nonexistent/flows" };
+	struct output full = { .spec = "json:/dev/full" };
+	struct output absent = { .spec = "json:/nonexistent/flows" };
 
 	assert_int_equal(output_open(&absent), -ENOENT);
 	output_close(&absent);
 	output_done(&absent);
 
 	assert_int_equal(output_open(&full), 0);
-	output_flow(&full, &flow);
+	output_record(&full, &flow.record);
 	assert_false(output_close(&full));
 	output_done(&full);
 }

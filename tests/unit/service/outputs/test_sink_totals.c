@@ -41,7 +41,7 @@ static struct output open_with(const char *name, const char *spec, int n)
 	assert_int_equal(sink_totals_reserve(&totals, name), 0);
 	assert_int_equal(output_open(&output), 0);
 	for (int i = 0; i < n; i++)
-		output_flow(&output, &flow);
+		output_record(&output, &flow.record);
 	output_interval(&output);
 	return output;
 }
