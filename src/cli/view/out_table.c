@@ -60,7 +60,6 @@ static void table_add_flow(struct output *output,
 
 /* ---- A table -------------------------------------------------------------------- */
 
-/* The first lines decide which columns fit. */
 static void table_write_heading(struct output *output)
 {
 	struct table *table = output->state;
@@ -97,6 +96,8 @@ static void table_write_rows(struct output *output)
 	const struct netobs_group_sum rest = rows_rest(rows, rows->list.n);
 	struct cells cells;
 
+	if (!table->has_heading && !rows->list.n)
+		return; /* the first rows decide which columns fit */
 	table->layout.rate_ns = table_rate_ns(output);
 	for (size_t i = 0; i < rows->list.n; i++) {
 		layout_cells(&table->layout, rows_at(rows, i), &cells);
@@ -233,8 +234,10 @@ static void table_close(struct output *output)
 
 	if (!table)
 		return;
-	if (table->view.next_sum.flows || !table->has_heading)
+	if (table->view.next_sum.flows)
 		table_write_interval(output);
+	if (is_table(output) && !table->has_heading)
+		table_write_heading(output);
 	if (is_table(output) && output->view->is_file && table->total.flows)
 		table_write_total(output);
 	view_free(&table->view);

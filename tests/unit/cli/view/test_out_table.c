@@ -37,7 +37,7 @@ static struct netobs_flow flow_at(int seconds)
 	};
 }
 
-/* What is written of two intervals, in @width columns, if that is not NULL. */
+/* What is written of two intervals behind an idle one, in @width columns, if that is not NULL. */
 static char *table_of(bool is_file, const char *width)
 {
 	static const int starts[2][3] = { { 2, 0, 1 }, { 5, 4, 3 } };
@@ -59,6 +59,7 @@ static char *table_of(bool is_file, const char *width)
 		unsetenv("COLUMNS");
 	assert_int_equal(stream_open_stdout(&output.stream), 0);
 	assert_int_equal(output_table.open(&output), 0);
+	output_table.interval(&output);
 	for (int i = 0; i < 2; i++) {
 		for (int k = 0; k < 3; k++) {
 			const struct netobs_flow flow = flow_at(starts[i][k]);
