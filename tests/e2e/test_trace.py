@@ -3,7 +3,7 @@
 # Needs: nftables strace tcpdump
 """netobsctl trace, compared with what the processes at both ends of random connections noted.
 
-A client, a router and a server, with NAT in the router, or VXLAN behind it. A failure prints its seed, and
+A client, a router and a server, with NAT in the router, or VXLAN behind it, or with IPv6. A failure prints its seed, and
 NETOBS_TEST_SEED=SEED repeats it.
 """
 
@@ -21,7 +21,8 @@ from lib import bpf
 from lib import lab
 from lib import observer
 from lib.observer import features
-from lib.tracer import CLIENT, PARTS, ROUTER_IN, Trace, Tracer, by_stream, has_send, union
+from lib.tracer import CLIENT, CLIENT6, PARTS, ROUTER_IN, SERVER, SERVER6, Network6, Trace, Tracer, \
+    by_connection, by_stream, bytes_of, has_all, has_send, union
 
 LOSS = """
 table ip lossy {{
@@ -63,7 +64,6 @@ class Events(Trace):
         network, where = self.network()
         tracer = Tracer(self, network.address[1], "--show", "events")
         spoken = list(self.talk(network, lab.sized(20)))
-        time.sleep(.5)
         found = by_stream(tracer.stop())
         for one in spoken:
             there = found[one.client[:2], one.server[:2]]
@@ -89,7 +89,6 @@ class Events(Trace):
             others = set().union(*self.PER_PACKET.values()) - self.PER_PACKET[layer]
             self.assertFalse({f"netobs_tr_{name}" for name in others} & names, layer)
         collections.deque(self.talk(network, lab.sized(10)), 0)
-        time.sleep(.5)
         expected = collections.Counter(self.what(one) for one in whole.stop())
         for layer, tracer in alone.items():
             own = {what: n for what, n in expected.items() if what[0] == layer}
@@ -129,10 +128,6 @@ class Journeys(Trace):
         super().setUp()
         self.has_send = has_send()
 
-    def lose(self, network, percent):
-        """Segments with data, at random, in the router."""
-        network.router.run("nft", "-f", "-", input=LOSS.format(percent=percent))
-
     @staticmethod
     def call_of(calls, journey):
         """The call that moved its last byte."""
@@ -170,12 +165,9 @@ class Journeys(Trace):
 
     def check_talk(self, one, journeys, network, where):
         for direction, stream in enumerate(one.streams):
-            own = [each for each in journeys if each["Direction"] == direction]
-            ranges, double = union((each["Offset"], each["Offset"] + each["Bytes"])
-                                   for each in own)
-            self.assertEqual((ranges, double), ([(0, stream.written)] if stream.written else [], 0),
-                             where)
-            for each in own:
+            self.assertEqual(bytes_of(journeys, direction),
+                             ([(0, stream.written)] if stream.written else [], 0), where)
+            for each in (each for each in journeys if each["Direction"] == direction):
                 text = f"{where}: {each}"
                 self.check_time(each, text)
                 self.check_way(each, network, text)
@@ -184,31 +176,29 @@ class Journeys(Trace):
                 if self.has_send:
                     self.assertNotIn("UnknownParts", each, text)
 
-    def trace(self, percent=0):
-        network, where = self.network()
-        if percent:
-            self.lose(network, percent)
+    def trace(self, network, where):
+        """@return journeys, which are those of the connections that were spoken on"""
         tracer = Tracer(self, network.address[1])
         spoken = list(self.talk(network, lab.sized(20)))
-        time.sleep(.5)
         journeys = tracer.stop()
-        by_client = collections.defaultdict(list)
-        for one in journeys:
-            ends = [(one["SrcAddr"], one["SrcPort"]), (one["DstAddr"], one["DstPort"])]
-            by_client[one["Connection"]].append(one)
-            if not one["Direction"]:
-                by_client[ends[0]] = by_client[one["Connection"]]
+        by_client = {}
+        for own in by_connection(journeys).values():
+            by_client[next(one["SrcPort"] for one in own if not one["Direction"])] = own
         for one in spoken:
-            self.check_talk(one, by_client[one.client[:2]], network, f"{where}: {one}")
-        return network, journeys, where
+            self.check_talk(one, by_client.pop(one.client[1]), network, f"{where}: {one}")
+        self.assertFalse(by_client, where)
+        return journeys
 
     def test_every_byte_has_one_journey(self):
-        _, journeys, where = self.trace()
+        network, where = self.network()
+        journeys = self.trace(network, where)
         # A loaded host sends again what is on its way: then one of two is dropped.
         self.assertFalse([one for one in journeys if one["Drops"] and one["Attempts"] == 1], where)
 
     def test_bytes_that_are_lost_arrive_by_another_attempt(self):
-        network, journeys, where = self.trace(percent=20 if lab.is_shrunk() else 4)
+        network, where = self.network()
+        network.router.run("nft", "-f", "-", input=LOSS.format(percent=20 if lab.is_shrunk() else 4))
+        journeys = self.trace(network, where)
         again = [one for one in journeys if one["Attempts"] > 1]
         self.assertTrue(again, where)
         self.assertTrue(any(one["RecoveryNs"] for one in again), where)
@@ -217,6 +207,18 @@ class Journeys(Trace):
         for one in dropped:
             at = [step for step in one["Steps"] if step["Point"] == "drop"]
             self.assertEqual({step["NetnsInode"] for step in at}, {network.router.inode}, where)
+
+    def test_ipv6_and_ipv4_by_sockets_of_ipv6(self):
+        if not has_all():
+            self.skipTest("the kernel has no tracepoints of processes that write")
+        for address, listens, shown in (
+                (SERVER6, SERVER6, (CLIENT6, SERVER6)), (SERVER6, "::", (CLIENT6, SERVER6)),
+                (SERVER, "::", (CLIENT, SERVER)), (f"::ffff:{SERVER}", "::", (CLIENT, SERVER))):
+            with self.subTest(address=address, listens=listens):
+                where = f"seed {self.seed}"
+                for one in self.trace(Network6(self.lab, address, listens), where):
+                    self.assertEqual((one["SrcAddr"], one["DstAddr"])[::-1 if one["Direction"] else 1],
+                                     shown, where)
 
 
 class Rules(lab.LabTest):

@@ -24,6 +24,7 @@ from lib import netobs_proto
 from lib import observer
 from lib import otlp
 from lib import otlp_lab
+from lib import traffic
 from lib.observer import features
 from lib.record_sinks import Http, Lines, sink_section, take_host
 from lib.service import AGAIN, ServiceTest
@@ -54,20 +55,12 @@ class Talk(threading.Thread):
         self.server.start()
         self.start()
 
-    @staticmethod
-    def take(end, size):
-        while size:
-            part = len(end.recv(size))
-            if not part:
-                raise EOFError
-            size -= part
-
     def serve(self):
         with self.listener, self.listener.accept()[0] as end, contextlib.suppress(EOFError):
             while True:
-                self.take(end, 8)
+                traffic.receive(end, 8)
                 asked, answered = self.sizes[0][-1], self.sizes[1][-1]
-                self.take(end, asked - 8)
+                traffic.receive(end, asked - 8)
                 time.sleep(self.seconds)
                 end.sendall(bytes(answered))
 
@@ -76,7 +69,7 @@ class Talk(threading.Thread):
             for one in self.sizes:
                 one.append(self.chance.randint(8, 3000))
             self.client.sendall(bytes(self.sizes[0][-1]))
-            self.take(self.client, self.sizes[1][-1])
+            traffic.receive(self.client, self.sizes[1][-1])
 
     def rounds(self):
         return len(self.sizes[0])

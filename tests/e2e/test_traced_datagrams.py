@@ -17,7 +17,7 @@ import time
 
 from lib import lab
 from lib.observer import features
-from lib.tracer import PARTS, Network, Network6, Trace, Tracer, union
+from lib.tracer import PARTS, PORT, Network, Network6, Trace, Tracer, union
 
 HEADER = struct.Struct("!II")
 UDP, ICMP, UDP_HEADER = 17, 1, 8
@@ -204,7 +204,6 @@ class Datagrams(Trace):
         flows = self.flows(network, 8)
         with Receiver(network, flows, **options):
             self.send_all(flows, number)
-        time.sleep(.5)
         return flows, [one for one in tracer.stop() if one["Proto"] == UDP]
 
     def test_every_datagram_has_one_journey(self):
@@ -257,7 +256,6 @@ class Datagrams(Trace):
         flows = [flow for flow in self.flows(network, 8) if not flow.is_connected]
         flows = flows or [Flow(0, network, False)]
         self.send_all(flows, lab.sized(50))
-        time.sleep(.5)
         journeys = [one for one in tracer.stop() if one["Proto"] == UDP]
         self.check_flows(flows, journeys, network, where)
         for one in self.check_lost(flows, journeys, NO_SOCKET, where):
@@ -272,7 +270,6 @@ class Datagrams(Trace):
             for _ in range(lab.sized(60)):
                 self.chance.choice(flows).send(self.chance.randrange(1000, 9000))
                 time.sleep(self.chance.choice((0, .001)))
-        time.sleep(.5)
         journeys = [one for one in tracer.stop() if one["Proto"] == UDP]
         self.check_flows(flows, journeys, network, where)
         sent = [(one, self.numbered(journeys, flow)[number])
@@ -296,7 +293,6 @@ class Datagrams(Trace):
                 for flow in flows:
                     flow.send(self.chance.randrange(1000, 9000))
                     time.sleep(self.chance.choice((0, .001)))
-        time.sleep(.5)
         journeys = [one for one in tracer.stop() if one["Proto"] == UDP]
         self.assertTrue(all(one.read for flow in flows for one in flow.sent), where)
         self.check_flows(flows, journeys, network, where)
@@ -316,7 +312,6 @@ class Datagrams(Trace):
                 for _ in range(lab.sized(20)):
                     self.chance.choice(flows).send(self.chance.randint(1, 40) * 1000)
                     time.sleep(.002)
-            time.sleep(.5)
             journeys = [one for one in tracer.stop() if one["Proto"] == UDP]
             flows = [flow for flow in flows if flow.sent]
             self.check_flows(flows, journeys, network, where)
@@ -333,7 +328,7 @@ class Datagrams(Trace):
     def test_flows_that_are_not_chosen_leave_their_places(self):
         """More than there are places, again and again: none takes one twice, and one that is chosen is traced."""
         network, where = Network(self.lab, False, False), f"seed {self.seed}"
-        tracer = Tracer(self, network.address[1], also="or udp port 7000")
+        tracer = Tracer(self, network.address[1], "--max-connections", 1024, also=f"or udp port {PORT}")
         with network.client:
             others = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(400)]
         for one in others:
@@ -346,7 +341,6 @@ class Datagrams(Trace):
                     one.sendto(b"x", (network.address[0], 20_000))
                 flow.send(100)
                 time.sleep(.15)
-        time.sleep(.5)
         journeys, messages = tracer.end()
         self.assertNotIn("were not traced", messages, where)
         self.check_flows([flow], [one for one in journeys if one["Proto"] == UDP], network, where)
@@ -356,7 +350,6 @@ class Datagrams(Trace):
         tracer = Tracer(self, network.address[1], also=OTHERS)
         count = 10
         network.client.run("ping", "-q", "-c", count, "-i", ".05", "-s", 100, network.address[0])
-        time.sleep(.5)
         journeys = [one for one in tracer.stop() if one["Proto"] == ICMP]
         self.assertEqual(len({one["Connection"] for one in journeys}), 1, where)
         for direction in range(2):

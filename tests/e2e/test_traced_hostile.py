@@ -19,9 +19,9 @@ import threading
 import time
 
 from lib import lab
-from lib.tracer import PORT, Network, Trace, Tracer, bytes_of, by_connection, has_all
+from lib import traffic
+from lib.tracer import CLIENT, PORT, Host, Network, Trace, Tracer, bytes_of, by_connection, has_all
 
-ADDRESS = "192.0.2.1"
 KINDS = {"prog": "prog_id", "map": "map_id", "link": "link_id"}
 REFUSED = re.compile(r"(\d+) connections were not traced for want of room")
 CUT = re.compile(r"(\d+) beyond --max-events")
@@ -56,49 +56,16 @@ def read_all(end):
         size += got
 
 
-class Host(Trace):
-    """A namespace of one host, whose connections are between processes of it."""
-
-    def setUp(self):
-        super().setUp()
-        self.where = f"seed {self.seed}"
-        self.host = self.lab.ns("h")
-        self.host.address("lo", f"{ADDRESS}/32")
-        self.port = self.chance.randint(10_000, 30_000)
-        self.listener = self.listen()
-
-    def listen(self, **options):
-        with self.host:
-            listener = socket.create_server((ADDRESS, self.port), backlog=64, **options)
-        self.addCleanup(listener.close)
-        return listener
-
-    def connect(self, **options):
-        with self.host:
-            return socket.create_connection((ADDRESS, self.port), timeout=60, **options)
-
-    def pair(self, **options):
-        client = self.connect(**options)
-        server = self.listener.accept()[0]
-        self.addCleanup(client.close)
-        self.addCleanup(server.close)
-        return client, server
-
+class Hostile(Host):
     def tracer(self, *options):
         return Tracer(self, self.port, *options)
-
-    def exchange(self, client, server, size):
-        client.sendall(bytes(size))
-        left = size
-        while left:
-            left -= len(server.recv(left))
 
     def check_once(self, journeys, direction, size, where=""):
         self.assertEqual(bytes_of(journeys, direction), ([(0, size)] if size else [], 0),
                          f"{self.where} {where}")
 
 
-class Ends(Host):
+class Ends(Hostile):
     """What a tracer leaves behind."""
 
     def check_nothing_left(self, held):
@@ -114,7 +81,7 @@ class Ends(Host):
 
         def talk():
             while not stop.is_set():
-                self.exchange(client, server, 10_000)
+                traffic.send(client, server, 10_000)
         talker = threading.Thread(target=talk)
         talker.start()
         time.sleep(self.chance.uniform(0, .5))
@@ -131,7 +98,7 @@ class Ends(Host):
         self.check_nothing_left(held)
 
 
-class Room(Host):
+class Room(Hostile):
     """What has no room is counted."""
 
     def test_connections_beyond_the_limit_are_counted(self):
@@ -142,10 +109,8 @@ class Room(Host):
         sizes = {}
         for client, server in pairs:
             sizes[client.getsockname()[1]] = size = self.chance.randint(1, 50_000)
-            self.exchange(client, server, size)
-        for end in (end for pair in pairs for end in pair):
-            end.close()
-        time.sleep(.5)
+            traffic.send(client, server, size)
+        self.close(*pairs)
         journeys, messages = tracer.end()
         found = by_connection(journeys)
         self.assertEqual(len(found), most, self.where)
@@ -165,10 +130,8 @@ class Room(Host):
         pairs = [self.pair() for _ in range(5)]
         for _ in range(30):
             for client, server in pairs:
-                self.exchange(client, server, self.chance.randint(1, 2000))
-        for end in (end for pair in pairs for end in pair):
-            end.close()
-        time.sleep(.5)
+                traffic.send(client, server, self.chance.randint(1, 2000))
+        self.close(*pairs)
         shown, messages = some.end()
         for own in by_connection(shown).values():
             self.assertLessEqual(len(own), most, self.where)
@@ -181,17 +144,17 @@ class Room(Host):
             self.assertEqual(bytes_of(own, 0)[1], 0, self.where)
 
 
-class Confusion(Host):
+class Confusion(Hostile):
     """Connections that are easily taken for others."""
 
     def test_a_port_that_is_used_again_is_another_connection(self):
         own_port = self.port + 1
         tracer, sizes = self.tracer(), []
         for _ in range(50):
-            client, server = self.pair(source_address=(ADDRESS, own_port))
+            client, server = self.pair(source_address=(CLIENT, own_port))
             sizes.append([self.chance.randint(1, 3000) for _ in range(2)])
-            self.exchange(client, server, sizes[-1][0])
-            self.exchange(server, client, sizes[-1][1])
+            traffic.send(client, server, sizes[-1][0])
+            traffic.send(server, client, sizes[-1][1])
             is_reset = self.chance.random() < .5
             if is_reset:
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
@@ -199,7 +162,6 @@ class Confusion(Host):
             # The server is the one in TIME-WAIT, which lets the client in again.
             server.close()
             client.close()
-        time.sleep(.5)
         found = sorted(by_connection(tracer.stop()).values(),
                        key=lambda own: min(one["TimeNs"] for one in own))
         self.assertEqual(len(found), 50, self.where)
@@ -226,7 +188,6 @@ class Confusion(Host):
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
         for end in client, one, other:
             end.close()
-        time.sleep(.5)
         journeys = tracer.stop()
         self.check_once(journeys, 0, size)
         self.assertEqual({(own["SrcPid"], own["DstPid"]) for own in journeys},
@@ -250,7 +211,6 @@ class Confusion(Host):
                 client.sendall(bytes(sizes[port]))
                 client.shutdown(socket.SHUT_WR)
                 who[port] = int(client.recv(100))
-        time.sleep(.5)
         journeys = tracer.stop()
         for child in children:
             os.kill(child, signal.SIGKILL)
@@ -275,14 +235,10 @@ class Confusion(Host):
     def test_an_older_connection_has_what_comes(self):
         client, server = self.pair()
         before, size = (self.chance.randint(1, 100_000) for _ in range(2))
-        self.exchange(client, server, before)
-        self.exchange(server, client, before)
+        traffic.exchange(client, server, [before])
         tracer = self.tracer()
-        self.exchange(client, server, size)
-        self.exchange(server, client, size)
-        client.close()
-        server.close()
-        time.sleep(.5)
+        traffic.exchange(client, server, [size])
+        self.close((client, server))
         journeys = tracer.stop()
         self.assertEqual(len(by_connection(journeys)), 1, self.where)
         for ends in (0, 1):
@@ -299,7 +255,6 @@ class Many(Trace):
         network, where = self.network()
         tracers = [Tracer(self, network.address[1]) for _ in range(8)]
         spoken = list(self.talk(network, 5))
-        time.sleep(1)
         sizes = collections.Counter(tuple(stream.written for stream in one.streams)
                                     for one in spoken)
         for tracer in tracers:
@@ -319,7 +274,6 @@ class Many(Trace):
                 sizes[tuple(stream.written for stream in one.streams)] += 1
             for ns in network.client, network.router, network.server:
                 lab.run("ip", "netns", "del", ns.name)
-        time.sleep(1)
         found = collections.Counter()
         for own in by_connection(tracer.stop()).values():
             streams = [bytes_of(own, way) for way in range(2)]
@@ -328,19 +282,18 @@ class Many(Trace):
         self.assertEqual(found, sizes, f"seed {self.seed}")
 
 
-class Ambiguous(Host):
+class Ambiguous(Hostile):
     """What looks like another connection, or like its end."""
 
     def test_bytes_that_are_read_late_have_a_reader(self):
         """Both sockets are closed by then."""
         tracer = self.tracer()
         client, server = self.pair()
-        self.exchange(client, server, 10)
+        traffic.send(client, server, 10)
         client.shutdown(socket.SHUT_WR)
         self.assertEqual(server.recv(1), b"")
         server.sendall(bytes(5000))
         server.close()
-        time.sleep(.5)
         self.assertEqual(read_all(client), 5000)
         client.close()
         own, = by_connection(tracer.stop()).values()
@@ -350,23 +303,20 @@ class Ambiguous(Host):
     def test_one_tuple_in_two_namespaces_is_one_connection(self):
         """The first one is traced, and has nothing of the other."""
         other = self.lab.ns("o")
-        other.address("lo", f"{ADDRESS}/32")
+        other.address("lo", f"{CLIENT}/32")
         tracer = self.tracer()
         ends = []
         for ns in self.host, other:
             with ns:
                 listener = self.listener if ns is self.host else \
-                    socket.create_server((ADDRESS, self.port))
-                client = socket.create_connection((ADDRESS, self.port),
-                                                  source_address=(ADDRESS, 9999))
+                    socket.create_server((CLIENT, self.port))
+                client = socket.create_connection((CLIENT, self.port), source_address=(CLIENT, 9999))
             ends.append((client, listener.accept()[0]))
             self.addCleanup(listener.close)
         for size in 100, 200, 300:
             for client, server in ends:
-                self.exchange(client, server, size)
-        for client, server in ends:
-            client.close()
-            server.close()
+                traffic.send(client, server, size)
+        self.close(*ends)
         found = by_connection(tracer.stop())
         self.assertEqual(len(found), 1, self.where)
         self.check_once(*found.values(), 0, 600)
@@ -389,10 +339,9 @@ class Ambiguous(Host):
     def is_full(self, tracer):
         """Whether a connection that is to be traced is not."""
         before = os.path.getsize(tracer.path)
-        client, server = self.pair()
-        self.exchange(client, server, 10)
-        client.close()
-        server.close()
+        pair = self.pair()
+        traffic.send(*pair, 10)
+        self.close(pair)
         time.sleep(.5)
         return os.path.getsize(tracer.path) == before
 
@@ -401,11 +350,10 @@ class Ambiguous(Host):
             sniffer = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
         sniffer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
         tracer = self.tracer()
-        client, server = self.pair()
+        pair = self.pair()
         for _ in range(20):
-            self.exchange(client, server, 10_000)
-        client.close()
-        server.close()
+            traffic.send(*pair, 10_000)
+        self.close(pair)
         own, = by_connection(tracer.stop()).values()
         dropped = struct.unpack("II", sniffer.getsockopt(263, 6, 8))[1]
         sniffer.close()

@@ -18,9 +18,9 @@ import time
 from lib import lab
 from lib import observer
 from lib.observer import features
-from lib.tracer import Trace, Tracer, by_connection, bytes_of
+from lib import traffic
+from lib.tracer import CLIENT, Host, Tracer, by_connection, bytes_of
 
-ADDRESS = "192.0.2.1"
 CUT = re.compile(r"(\d+) beyond --max-events")
 CUT_BY_RATE = re.compile(r"(\d+) beyond --max-rate")
 LOST = re.compile(r"not traced for want of room|[1-9]\d* without room")
@@ -28,38 +28,7 @@ TRIES = 4
 IDLE_SECONDS = 5 # before a connection makes room
 
 
-class Host(Trace):
-    def setUp(self):
-        super().setUp()
-        self.where = f"seed {self.seed}"
-        self.host = self.lab.ns("h")
-        self.host.address("lo", f"{ADDRESS}/32")
-        self.port = self.chance.randint(10_000, 30_000)
-        self.listener = self.listen(self.port)
-
-    def listen(self, port):
-        with self.host:
-            listener = socket.create_server((ADDRESS, port), backlog=512)
-        self.addCleanup(listener.close)
-        return listener
-
-    def pair(self, listener=None):
-        listener = listener or self.listener
-        with self.host:
-            client = socket.create_connection(listener.getsockname(), timeout=60)
-        server = listener.accept()[0]
-        self.addCleanup(client.close)
-        self.addCleanup(server.close)
-        return client, server
-
-    @staticmethod
-    def exchange(pair, size):
-        for sender, receiver in (pair, pair[::-1]):
-            sender.sendall(bytes(size))
-            left = size
-            while left:
-                left -= len(receiver.recv(left))
-
+class Limited(Host):
     def check_all(self, journeys, sizes):
         """@sizes: bytes of either direction, by the client's port."""
         found = {}
@@ -74,7 +43,7 @@ class Host(Trace):
                                  f"{self.where}: {port}")
 
 
-class Chosen(Host):
+class Chosen(Limited):
     def test_an_expression_that_chooses_nothing_is_refused(self):
         for expression in ("arp", "tcp and udp", "ip proto 47"):
             done = subprocess.run([observer.netobsctl(), "trace", "-d", ".1", expression],
@@ -92,12 +61,10 @@ class Chosen(Host):
         for i in range(others + chosen):
             is_chosen = i % (others // chosen + 1) == 0 and len(pairs) < chosen
             pair = self.pair(None if is_chosen else other)
-            self.exchange(pair, size := self.chance.randint(1, 5000))
+            traffic.exchange(*pair, [size := self.chance.randint(1, 5000)])
             if is_chosen:
                 pairs[pair[0].getsockname()[1]] = size
-            for end in pair:
-                end.close()
-        time.sleep(.5)
+            self.close(pair)
         self.check_all(tracer.stop(), pairs)
 
     def test_an_idle_connection_makes_room(self):
@@ -108,15 +75,14 @@ class Chosen(Host):
         sizes = {}
         for pair in idle:
             sizes[pair[0].getsockname()[1]] = size = self.chance.randint(1, 5000)
-            self.exchange(pair, size)
+            traffic.exchange(*pair, [size])
         time.sleep(IDLE_SECONDS + 2)
         for pair in idle[1:]:
-            self.exchange(pair, 10)
+            traffic.exchange(*pair, [10])
             sizes[pair[0].getsockname()[1]] += 10
         pair = self.pair()
         sizes[pair[0].getsockname()[1]] = 77
-        self.exchange(pair, 77)
-        time.sleep(.5)
+        traffic.exchange(*pair, [77])
         self.check_all(tracer.stop(), sizes)
 
     def test_ended_connections_make_room_where_no_layer_sees_that_all_is_read(self):
@@ -124,15 +90,13 @@ class Chosen(Host):
         tracer = Tracer(self, self.port, "--max-connections", most, "--show", "events", "--layer", "tcp")
         for _ in range(2 * most): # they end before the first of them is idle for long enough
             pair = self.pair()
-            self.exchange(pair, 100)
-            for end in pair:
-                end.close()
+            traffic.exchange(*pair, [100])
+            self.close(pair)
             time.sleep(IDLE_SECONDS / (2 * most))
-        time.sleep(.5)
         self.assertEqual(2 * most, len(by_connection(tracer.stop())), self.where)
 
 
-class Layers(Host):
+class Layers(Limited):
     """Events of layers that are not wanted take nothing of the limits, and are not counted."""
 
     ROUNDS, EVENTS = 40, 20 # fewer events than these have, and more than a marker
@@ -146,7 +110,6 @@ class Layers(Host):
                        for more in ((), limit)]
             for _ in range(3):
                 talk(self.pair())
-            time.sleep(.5)
             (events, said), (shown, messages) = (tracer.end() for tracer in tracers)
             cut = [int(found[1]) if (found := pattern.search(messages)) else 0 for pattern in (CUT, CUT_BY_RATE)]
             if not LOST.search(said + messages) and not cut[1]:
@@ -168,8 +131,7 @@ class Layers(Host):
 
     def test_events_of_a_connection(self):
         def talk(pair):
-            for _ in range(self.ROUNDS):
-                self.exchange(pair, self.chance.randint(1, 1000))
+            traffic.exchange(*pair, [self.chance.randint(1, 1000) for _ in range(self.ROUNDS)])
 
         every, some, cut, _ = self.trace(talk, "--max-events", self.EVENTS)
         self.assertEqual(len(every), 3, self.where)
@@ -207,7 +169,7 @@ class Layers(Host):
         self.assertEqual(some, every, self.where)
 
 
-class Budgets(Host):
+class Budgets(Limited):
     """Many that are open at a time, of which a few are armed."""
 
     CONNECTIONS, ROUNDS = 20_000, 4
@@ -231,7 +193,7 @@ class Budgets(Host):
         end.send(b"x")
         while end.recv(1):
             for pair in pairs:
-                self.exchange(pair, 10)
+                traffic.exchange(*pair, [10])
             end.send(b"x")
 
     def hold_others(self):
@@ -269,12 +231,10 @@ class Budgets(Host):
         for own in chosen:
             size = self.chance.randint(1, 5000)
             sizes[own[0].getsockname()[1]] = self.ROUNDS * size
-            for _ in range(self.ROUNDS):
-                self.exchange(own, size)
+            traffic.exchange(*own, [size] * self.ROUNDS)
             time.sleep(pause_s)
         for end in others:
             self.assertEqual(end.recv(1), b"x", self.where)
-        time.sleep(1)
         return sizes, every.end(), some.end()
 
     def test_the_armed_of_many_are_traced_and_what_is_cut_is_counted(self):
@@ -301,7 +261,7 @@ class Budgets(Host):
         self.assertEqual(len(shown) + counted, len(events), f"{self.where}: {messages}")
 
 
-class Together(Host):
+class Together(Limited):
     def test_as_many_as_may_be_are_complete_or_count(self):
         """Each has all events of each connection, or says how many it lacks."""
         number = int(os.environ.get("NETOBS_TEST_TRACERS", "12"))
@@ -318,8 +278,8 @@ class Together(Host):
         for _ in range(5):
             pair = self.pair()
             sizes[pair[0].getsockname()[1]] = size = self.chance.randint(1, 20_000)
-            self.exchange(pair, size)
-        time.sleep(1)
+            traffic.exchange(*pair, [size])
+        lab.await_quiet(self.host)
         for _, process in tracers:
             process.send_signal(signal.SIGINT)
         complete = 0
@@ -328,7 +288,7 @@ class Together(Host):
             with open(path, encoding="utf-8") as file, open(f"{path}-errors", encoding="utf-8") as errors:
                 journeys, said = [json.loads(line) for line in file], errors.read()
             own = [one for one in journeys if {one["SrcPort"], one["DstPort"]} & set(sizes)
-                   and one["SrcAddr"] == ADDRESS]
+                   and one["SrcAddr"] == CLIENT]
             # Connections of other tests may have taken its room.
             if "events that are missing" in said or "want of room" in said:
                 continue
@@ -336,38 +296,9 @@ class Together(Host):
             self.check_all(own, sizes)
         self.assertGreater(complete, 0, self.where)
 
-    def test_many_tracers_see_the_same(self):
-        number = int(os.environ.get("NETOBS_TEST_TRACERS", "6"))
-        tracers = []
-        for i in range(number):
-            path = self.lab.path(f"one-{i}")
-            with open(path, "wb") as out:
-                tracers.append((path, self.lab.spawn(
-                    observer.netobsctl(), "trace", "-o", "json", f"tcp port {self.port}", stdout=out)))
-        last = Tracer(self, self.port)
-        # Those before may still load their programs.
-        lab.wait_for(lambda: all(self.is_tracing(path) for path, _ in tracers), "all tracers", 600)
-        sizes = {}
-        for _ in range(5):
-            pair = self.pair()
-            sizes[pair[0].getsockname()[1]] = size = self.chance.randint(1, 50_000)
-            self.exchange(pair, size)
-        time.sleep(1)
-        for _, process in tracers:
-            process.send_signal(signal.SIGINT)
-        for path, process in tracers:
-            self.assertEqual(process.wait(timeout=120), 0, self.where)
-            with open(path, encoding="utf-8") as file:
-                journeys = [json.loads(line) for line in file]
-            ports = set(sizes)
-            self.check_all([one for one in journeys if {one["SrcPort"], one["DstPort"]} & ports
-                            and one["SrcAddr"] == ADDRESS], sizes)
-        self.check_all([one for one in last.stop()
-                        if {one["SrcPort"], one["DstPort"]} & set(sizes)], sizes)
-
     def is_tracing(self, path):
         """It has seen a connection of its own."""
-        self.exchange(self.pair(), 1)
+        traffic.exchange(*self.pair(), [1])
         time.sleep(.1)
         with open(path, "rb") as file:
             return file.read(1)

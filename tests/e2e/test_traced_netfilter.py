@@ -16,10 +16,10 @@ import time
 from lib import bpf
 from lib import lab
 from lib import nfqueue
+from lib import traffic
 from lib.observer import features
-from lib.tracer import CLIENT, PARTS, Network, Trace, Tracer, bytes_of
+from lib.tracer import CLIENT, PARTS, Network, Network6, Trace, Tracer, bytes_of
 
-PORT6 = 7006
 SENT = ["output", "postrouting"]
 PASSED = ["prerouting", "forward", "postrouting"]
 TAKEN = ["prerouting", "input"]
@@ -66,14 +66,7 @@ class Netfilter(Trace):
                 for point in with_ends(hooks)]
 
     @staticmethod
-    def exchange(client, server, sizes):
-        for (sender, receiver), size in zip(((client, server), (server, client)), sizes):
-            sender.sendall(bytes(size))
-            while size:
-                size -= len(receiver.recv(size))
-
-    @staticmethod
-    def journeys(tracer):
+    def records(tracer):
         with open(tracer.path, encoding="utf-8") as file:
             return [json.loads(line) for line in file if line.endswith("\n")]
 
@@ -85,14 +78,21 @@ class Netfilter(Trace):
 
     def warm_up(self, tracer, network):
         """Hooks of a namespace are seen once a connection has passed it."""
+        self.warm(network, tracer, lambda found: any(
+            hooks_of(one["Steps"]) == self.expected(network, one["Direction"]) for one in found))
+
+    def warm(self, network, tracer, is_enough):
         def is_seen():
-            with self.pair(network) as pair:
-                self.exchange(*pair, (50, 50))
-                self.exchange(*pair, (50, 50))
+            self.talk(network, [50, 50])
             time.sleep(.1)
-            return any(hooks_of(one["Steps"]) == self.expected(network, one["Direction"])
-                       for one in tracer.own(self.journeys(tracer)))
+            return is_enough(tracer.own(self.records(tracer)))
         lab.wait_for(is_seen, "hooks of all namespaces")
+
+    def talk(self, network, sizes):
+        """@return the client's port"""
+        with self.pair(network) as pair:
+            traffic.exchange(*pair, sizes)
+            return pair[0].getsockname()[1]
 
     def check_time(self, journey, where):
         steps = [one for one in journey["Steps"] if "Attempt" not in one]
@@ -112,9 +112,9 @@ class Netfilter(Trace):
         sizes = [[self.chance.randint(1, 1000) for _ in range(2)] for _ in range(rounds)]
         with self.pair(network) as pair:
             port = pair[0].getsockname()[1]
-            for one in sizes:
-                self.exchange(*pair, one)
-        time.sleep(.5)
+            for there, back in sizes:
+                traffic.send(*pair, there)
+                traffic.send(*pair[::-1], back)
         own = [one for one in tracer.stop() if port in (one["SrcPort"], one["DstPort"])]
         connection, = {one["Connection"] for one in own if one["SrcPort"] == port}
         own = [one for one in own if one["Connection"] == connection]
@@ -139,20 +139,9 @@ class Hooks(Netfilter):
     def test_nat_is_between_two_points(self):
         network, where = Network(self.lab, True, False), f"seed {self.seed}"
         tracer = Tracer(self, network.address[1], "--show", "events", "--layer", "ip")
-
-        def is_seen():
-            with self.pair(network) as pair:
-                self.exchange(*pair, (50, 50))
-                self.exchange(*pair, (50, 50))
-            time.sleep(.1)
-            return {"prerouting", "forward_end"} <= {
-                one["Point"] for one in self.journeys(tracer)
-                if one["NetnsInode"] == network.router.inode}
-        lab.wait_for(is_seen, "hooks of the router")
-        with self.pair(network) as pair:
-            port = pair[0].getsockname()[1]
-            self.exchange(*pair, (100, 100))
-        time.sleep(.5)
+        self.warm(network, tracer, lambda found: {"prerouting", "forward_end"} <= {
+            one["Point"] for one in found if one["NetnsInode"] == network.router.inode})
+        port = self.talk(network, [100])
         own = tracer.stop()
         connection, = {one["Connection"] for one in own
                        if port == one["SrcPort"] and one["NetnsInode"] == network.client.inode}
@@ -194,7 +183,6 @@ class Hooks(Netfilter):
             for _ in range(10):
                 end.send(bytes(500))
                 time.sleep(.01)
-        time.sleep(.5)
         own = [one for one in tracer.stop() if one["Proto"] == 17 and one["SrcPort"] == port]
         self.assertEqual(len(own), 10, where)
         for one in own:
@@ -207,47 +195,16 @@ class Hooks(Netfilter):
                              sum(one.get(name, 0) for name in PARTS + ["UnknownNs"]), text)
 
     def test_ipv6_has_the_same_hooks(self):
-        ends, addresses = [self.lab.ns(tag, ipv6=True) for tag in "ab"], ("2001:db8::1", "2001:db8::2")
-        self.lab.wire(ends[0], "a0", [f"{addresses[0]}/64"], ends[1], "b0", [f"{addresses[1]}/64"])
-        tracer, where = Tracer(self, PORT6, "--netfilter"), f"seed {self.seed}"
-        with ends[1]:
-            listener = socket.create_server((addresses[1], PORT6), family=socket.AF_INET6)
-        self.addCleanup(listener.close)
-
-        def talk():
-            with ends[0], socket.create_connection(listener.getsockname()[:2]) as client:
-                with listener.accept()[0] as server:
-                    for _ in range(5):
-                        self.exchange(client, server, (100, 100))
-                    return client.getsockname()[1]
-
-        def has_all(one):
-            inodes = [ns.inode for ns in (ends[::-1] if one["Direction"] else ends)]
-            return hooks_of(one["Steps"]) == [
-                (inode, point) for inode, hooks in zip(inodes, (SENT, TAKEN))
-                for point in with_ends(hooks)]
-
-        def is_seen():
-            talk()
-            time.sleep(.1)
-            return any(has_all(one) for one in tracer.own(self.journeys(tracer)))
-        lab.wait_for(is_seen, "hooks of both namespaces")
-        port = talk()
-        time.sleep(.5)
-        own = [one for one in tracer.stop() if port in (one["SrcPort"], one["DstPort"])]
-        self.assertTrue(own, where)
-        for one in own:
-            self.assertTrue(has_all(one), f"{where}: {one}")
-            self.check_time(one, f"{where}: {one}")
+        network, where = Network6(self.lab), f"seed {self.seed}"
+        self.check_hooks(self.trace(network, where, 5), network, where)
 
 
 class Links(Netfilter):
     def test_without_the_option_nothing_is_linked(self):
         network = Network(self.lab, False, False)
         tracer = Tracer(self, network.address[1])
-        with self.pair(network) as pair:
-            self.exchange(*pair, (100, 100))
-        time.sleep(.5)
+        self.talk(network, [100])
+        lab.wait_for(lambda: tracer.own(self.records(tracer)), "journeys")
         self.assertEqual(links(tracer.process.pid), 0)
         own = tracer.stop()
         self.assertTrue(own)
@@ -258,9 +215,8 @@ class Links(Netfilter):
     def test_without_events_of_ip_nothing_is_linked(self):
         network = Network(self.lab, False, False)
         tracer = Tracer(self, network.address[1], "--netfilter", "--show", "events", "--layer", "tcp")
-        with self.pair(network) as pair:
-            self.exchange(*pair, (100, 100))
-        time.sleep(.5)
+        self.talk(network, [100])
+        lab.wait_for(lambda: tracer.own(self.records(tracer)), "events")
         self.assertEqual(links(tracer.process.pid), 0)
         self.assertFalse({"netobs_tr_nf", "netobs_tr_nfend"} & set(bpf.programs_of(tracer.process.pid).values()))
         self.assertEqual({one["Layer"] for one in tracer.stop()}, {"tcp"})
@@ -270,10 +226,7 @@ class Links(Netfilter):
         tracers = [Tracer(self, network.address[1], "--netfilter") for _ in range(3)]
         for tracer in tracers:
             self.warm_up(tracer, network)
-        with self.pair(network) as pair:
-            port = pair[0].getsockname()[1]
-            self.exchange(*pair, (100, 100))
-        time.sleep(.5)
+        port = self.talk(network, [100])
         for tracer in tracers:
             own = [one for one in tracer.stop() if port in (one["SrcPort"], one["DstPort"])]
             self.assertEqual(len(own), 2, where)
@@ -321,18 +274,13 @@ class Crowded(Netfilter):
         self.assertEqual(len(self.program.links), self.OTHERS)
         self.check_hooks(self.trace(self.network, where, 20), self.network, where)
 
-    def talk(self):
-        with self.pair(self.network) as pair:
-            self.exchange(*pair, (50, 50))
-        time.sleep(.1)
-
     def trace_full(self):
         """@return a tracer that has said that a hook is full"""
         tracer = Tracer(self, self.network.address[1], "--netfilter")
         warning = self.WARNING.format(self.network.router.inode)
 
         def is_reported():
-            self.talk()
+            self.talk(self.network, [50])
             return warning in tracer.messages()
         lab.wait_for(is_reported, "the warning")
         return tracer
@@ -364,7 +312,7 @@ class Crowded(Netfilter):
         before = self.refused(calls)
 
         def is_tried():
-            self.talk()
+            self.talk(self.network, [50])
             self.assertIsNone(tracer.process.poll(), tracer.messages())
             self.assertEqual(queue.waiting(), self.QUEUED)
             return self.refused(calls) > before

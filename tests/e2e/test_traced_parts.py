@@ -15,6 +15,7 @@ import time
 
 from lib import lab
 from lib import relay
+from lib import traffic
 from lib.tracer import PARTS, Network, Trace, Tracer, bytes_of, union, has_all
 
 SO_SNDBUFFORCE = 32
@@ -22,13 +23,8 @@ BLAMED = .6 # of the time, at least; how much the rest takes depends on the host
 
 
 def drain(end, size, pause=0):
-    """Read so many bytes, after a pause."""
     time.sleep(pause)
-    while size:
-        got = len(end.recv(min(size, 65536)))
-        if not got:
-            raise EOFError
-        size -= got
+    traffic.receive(end, size)
 
 
 class Parts(Trace):
@@ -53,7 +49,6 @@ class Parts(Trace):
             client.sendall(bytes(size))
             reader.join(60)
             self.assertFalse(reader.is_alive())
-        time.sleep(.5)
 
     def test_a_slow_reader_is_the_reader(self):
         network, where = self.network()
@@ -88,7 +83,6 @@ class Parts(Trace):
             server.send(b"answer")
             client.recv(100)
             took = time.monotonic_ns() - begin
-        time.sleep(.5)
         there, back = sorted(tracer.stop(), key=lambda one: one["Direction"])
         thought = back["TimeNs"] - there["TimeNs"] - there["TotalNs"]
         self.assertGreater(thought, BLAMED * took, f"{where}: {there} {back}")
@@ -97,9 +91,7 @@ class Parts(Trace):
         link = relay.Link(self.lab, delay_us=1_000_000)
         tracer = Tracer(self, relay.PORT)
         with self.linked(link) as (client, server):
-            client.send(b"x" * 1000)
-            drain(server, 1000)
-        time.sleep(1.5)
+            traffic.send(client, server, 1000)
         journeys = tracer.stop()
         self.check_once(journeys, 0, 1000, "")
         self.check_blame(journeys, "DeviceNs", "")
@@ -115,7 +107,6 @@ class Parts(Trace):
             client.sendall(bytes(size))
             reader.join(120)
             self.assertFalse(reader.is_alive(), where)
-        time.sleep(.5)
         journeys = tracer.stop()
         self.check_once(journeys, 0, size, where)
         self.assertFalse([one for one in journeys if "UnknownParts" in one], where)

@@ -13,13 +13,13 @@ import os
 import signal
 import socket
 import subprocess
-import time
 
 from lib import bpf
 from lib import lab
 from lib import observer
 from lib.observer import features
-from lib.tracer import Network, Trace, Tracer, bytes_of, by_connection
+from lib import traffic
+from lib.tracer import Network, Trace, Tracer, bytes_of, by_connection, wait_until
 
 FIELDS = ("frame.time_epoch", "frame.len", "frame.interface_name", "frame.interface_description",
           "frame.comment", "ip.src", "ip.dst", "ip.checksum.status", "tcp.srcport", "tcp.dstport",
@@ -53,9 +53,7 @@ class Outputs(Trace):
         network = self.net
         with network.connect() as client, network.listener.accept()[0] as server:
             for size in sizes:
-                client.sendall(bytes(size))
-                while size:
-                    size -= len(server.recv(size))
+                traffic.send(client, server, size)
         with network.client:
             end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         with end:
@@ -94,7 +92,6 @@ class Outputs(Trace):
         tracer = Tracer(self, self.net.address[1], "-o", f"pcapng:{path}", "--show", "events",
                         also="or udp or icmp")
         self.talk_all(self.chance.randint(1, 30_000) for _ in range(10))
-        time.sleep(.5)
         events = collections.defaultdict(list)
         for one in tracer.stop():
             if one["Point"] not in NO_PACKET:
@@ -119,42 +116,28 @@ class Outputs(Trace):
                 self.assertFalse(any(inode in one.frame_interface_description for inode in inodes),
                                  f"{self.where}: {one}")
 
-    def test_a_file_of_packets_alone_stops_by_count(self):
-        path, count = self.lab.path("counted"), 30
-        with open(self.lab.path("errors"), "wb") as errors:
-            process = self.lab.spawn(observer.netobsctl(), "trace", "-o", f"pcapng:{path}", "-n", count,
-                                     f"tcp port {self.net.address[1]}", stderr=errors)
+    def trace(self, *options, **streams):
+        """Of the server's port."""
+        return self.lab.spawn(observer.netobsctl(), "trace", *options, f"tcp port {self.net.address[1]}",
+                              **streams)
 
-        def is_over():
-            self.talk_all([1000] * 10)
-            return process.poll() is not None
-        lab.wait_for(is_over, "the end")
-        self.assertEqual(process.returncode, 0)
-        self.assertEqual(len(read(path)), count)
-
-    def test_standard_output_takes_packets(self):
+    def run_to_end(self, *options, **streams):
+        """While connections are made; its standard output is a file, which is returned."""
         path = self.lab.path("stdout")
         with open(path, "wb") as out:
-            process = self.lab.spawn(observer.netobsctl(), "trace", "-o", "pcapng", "-n", "10",
-                                     f"tcp port {self.net.address[1]}", stdout=out)
+            process = self.trace(*options, stdout=out, **streams)
+        wait_until(process, lambda: self.talk_all([1000] * 10))
+        return path
 
-        def is_over():
-            self.talk_all([1000] * 10)
-            return process.poll() is not None
-        lab.wait_for(is_over, "the end")
-        self.assertEqual(process.returncode, 0)
-        self.assertEqual(len(read(path)), 10)
+    def test_packets_alone_stop_by_count(self):
+        path = self.lab.path("counted")
+        self.run_to_end("-o", f"pcapng:{path}", "-n", 30)
+        self.assertEqual(len(read(path)), 30)
+        self.assertEqual(len(read(self.run_to_end("-o", "pcapng", "-n", 10))), 10)
 
     def test_a_sink_of_events_alone_stops_by_count(self):
         path, count = self.lab.path("few"), 20
-        process = self.lab.spawn(observer.netobsctl(), "trace", "-o", f"json:{path}?records=trace", "-n", count,
-                                 f"tcp port {self.net.address[1]}")
-
-        def is_over():
-            self.talk_all([1000] * 10)
-            return process.poll() is not None
-        lab.wait_for(is_over, "the end")
-        self.assertEqual(process.returncode, 0)
+        self.run_to_end("-o", f"json:{path}?records=trace", "-n", count)
         with open(path, encoding="utf-8") as file:
             self.assertEqual(["trace"] * count, [json.loads(line)["type"] for line in file])
 
@@ -166,18 +149,7 @@ class Outputs(Trace):
         self.assertEqual((0, ""), (done.returncode, done.stderr))
 
     def summarize(self, *outputs):
-        """@return standard output of a command that traces some connections"""
-        out = self.lab.path("summary")
-        with open(out, "wb") as file:
-            process = self.lab.spawn(observer.netobsctl(), "trace", "--show", "summary", "-n", 20, *outputs,
-                                     f"tcp port {self.net.address[1]}", stdout=file)
-
-        def is_over():
-            self.talk_all([1000] * 10)
-            return process.poll() is not None
-        lab.wait_for(is_over, "the end")
-        self.assertEqual(process.returncode, 0)
-        with open(out, encoding="utf-8") as file:
+        with open(self.run_to_end("--show", "summary", "-n", 20, *outputs), encoding="utf-8") as file:
             return file.read()
 
     def test_a_summary_is_printed_beside_other_outputs(self):
@@ -194,22 +166,15 @@ class Outputs(Trace):
         path = self.lab.path("pipe")
         os.mkfifo(path)
         for option in (("-o", f"pcapng:{path}"), ("--svg", path)):
-            process = self.lab.spawn(observer.netobsctl(), "trace", *option, "-d", "30",
-                                     f"tcp port {self.net.address[1]}", stderr=subprocess.PIPE)
+            process = self.trace(*option, "-d", "30", stderr=subprocess.PIPE)
             lab.wait_for(lambda process=process: self.is_opening(process), "the command at its pipe")
             self.assertFalse(any("raw_tracepoint" in text for text in bpf.fdinfos(process.pid)), option)
             process.send_signal(signal.SIGINT)
             self.assertEqual((0, b""), (process.wait(60), process.stderr.read()), option)
-        process = self.lab.spawn(observer.netobsctl(), "trace", "-o", f"pcapng:{path}", "-n", 10,
-                                 f"tcp port {self.net.address[1]}")
-
-        def is_over():
-            self.talk_all([1000] * 10)
-            return process.poll() is not None
+        process = self.trace("-o", f"pcapng:{path}", "-n", 10)
         with open(path, "rb") as pipe:
-            lab.wait_for(is_over, "the end")
+            wait_until(process, lambda: self.talk_all([1000] * 10))
             self.assertEqual(pipe.read(4), b"\x0a\x0d\x0d\x0a") # a section header
-        self.assertEqual(process.returncode, 0)
 
     @staticmethod
     def is_opening(process):
@@ -222,7 +187,6 @@ class Outputs(Trace):
         tracer = Tracer(self, self.net.address[1], "-o", f"json:{paths['journeys']}?host=no",
                         "-o", f"json:{paths['events']}?host=no&records=trace")
         self.talk_all([self.chance.randint(1, 5000)])
-        time.sleep(.5)
         own = tracer.stop()
         connections = {one["Connection"] for one in own}
         found = {}

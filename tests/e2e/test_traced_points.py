@@ -12,7 +12,6 @@ repeats it.
 import collections
 import math
 import struct
-import time
 
 from lib import lab
 from lib import packets
@@ -124,7 +123,6 @@ class Points(Trace):
                 for place in places]
         tracer = Tracer(self, network.address[1])
         spoken = list(self.talk(network, lab.sized(15)))
-        time.sleep(.5)
         journeys = tracer.stop()
         self.assertTrue(all(one.client for one in spoken), where)
         for place, tap in zip(places, taps):

@@ -13,6 +13,7 @@ import threading
 import time
 
 from lib import lab
+from lib import traffic
 from lib.observer import features
 from lib.tracer import Network, Trace, Tracer
 
@@ -81,10 +82,8 @@ class Stamps(Trace):
         ends, sent = [], 0
         for _ in range(lab.sized(100)):
             size = self.chance.choice((1, 100, 5000))
-            client.sendall(bytes(size))
+            traffic.send(client, server, size)
             ends.append(sent := sent + size)
-            while size:
-                size -= len(server.recv(size))
             time.sleep(self.chance.choice((0, 0, .002)))
         stamps = take_stamps(client, 3 * len(ends))
         journeys = [one for one in tracer.stop() if not one["Direction"]]
@@ -128,7 +127,6 @@ class Stamps(Trace):
             time.sleep(self.chance.choice((0, 0, .002)))
         receiver.join()
         stamps = take_stamps(client, 2 * count)
-        time.sleep(.5)
         journeys = {one["Seq"] - 1: one for one in tracer.stop()
                     if one["Proto"] == socket.IPPROTO_UDP and not one["Direction"]}
         self.assertEqual((sorted(journeys), sorted(arrivals), sorted(stamps)),

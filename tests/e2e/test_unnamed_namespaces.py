@@ -19,7 +19,7 @@ from lib.observer import features
 from lib.privileges import NEEDED, with_only
 from lib.record_sinks import sink_section
 from lib.service import AGAIN, ServiceTest
-from lib.tracer import Network, Trace, Tracer
+from lib.tracer import PORT, Network, Trace, Tracer
 
 TAKEN = ["prerouting", "prerouting_end", "input", "input_end"]
 SYS_PTRACE, CHOWN = 1 << 19, 1 << 0
@@ -86,7 +86,7 @@ class Command(Trace):
         self.assertEqual({()}, {tuple(one) for one in taken(found, network.server.inode)})
 
     def test_without_the_option_it_gives_up_what_that_takes(self):
-        tracer = Tracer(self, self.chance.randint(7000, 8000))
+        tracer = Tracer(self, PORT)
         self.assertFalse(capabilities(tracer.process.pid) & SYS_PTRACE)
         tracer.stop()
 

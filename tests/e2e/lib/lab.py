@@ -27,6 +27,8 @@ PR_SET_PDEATHSIG = 1
 SIOCGIFFLAGS, SIOCSIFFLAGS = 0x8913, 0x8914
 IFF_UP = 1
 PATIENCE_S = 60 # of a wait for what a busy machine does late
+LINKS = 4 # that a packet passes, each by the backlog of a CPU
+BACKLOG = 1000 # packets of a CPU, at most: net.core.netdev_max_backlog
 LIBC = ctypes.CDLL(None, use_errno=True)
 IP = shutil.which("ip") or "/sbin/ip"
 
@@ -58,6 +60,23 @@ def await_closed(*namespaces):
     """Until the kernel has closed all TCP connections there: the last packets may come late."""
     wait_for(lambda: not any(ns.run("ss", "-tnH", "state", "connected", "exclude", "time-wait")
                              for ns in namespaces), "connections to be closed")
+
+
+def await_quiet(*namespaces):
+    """Until no packet is on its way there: all TCP bytes are acknowledged, and no CPU has a backlog."""
+    def is_acknowledged():
+        return not any(line.split()[2] != "0" for ns in namespaces if ns.is_there()
+                       for line in ns.run("ss", "-tnH").splitlines())
+
+    def backlogs():
+        with open("/proc/net/softnet_stat", encoding="ascii") as file:
+            return [(int(words[0], 16), int(words[11], 16)) for words in map(str.split, file)]
+
+    wait_for(is_acknowledged, "acknowledgements")
+    for _ in range(LINKS):
+        before = backlogs()
+        wait_for(lambda: all(not left or (done - first) & 0xffffffff > BACKLOG for (done, left), (first, _)
+                             in zip(backlogs(), before)), "packets that CPUs have not processed")
 
 
 def sized(amount):
@@ -136,6 +155,10 @@ class Namespace:
         fd = os.open(path, os.O_RDONLY)
         check_errno(LIBC.setns(fd, CLONE_NEWNET), "setns")
         os.close(fd)
+
+    def is_there(self):
+        """By its name."""
+        return os.path.exists(f"/run/netns/{self.name}")
 
     def command(self, *command):
         return [IP, "netns", "exec", self.name, *map(str, command)]

@@ -45,13 +45,26 @@ def tcp(client, source, server, dest, octets, port=5001, answer=0):
             _stream(receiver, sender, answer)
 
 
+def receive(end, size):
+    """Read so many bytes."""
+    while size:
+        got = len(end.recv(min(size, 1 << 16)))
+        if not got:
+            raise EOFError
+        size -= got
+
+
+def send(sender, receiver, size):
+    """Over a connection, so many bytes."""
+    sender.sendall(bytes(size))
+    receive(receiver, size)
+
+
 def exchange(client, server, sizes):
     """Over a connection: requests and answers of these sizes, in turn."""
     for size in sizes:
-        for sender, receiver in ((client, server), (server, client)):
-            sender.sendall(bytes(size))
-            if len(receiver.recv(size, socket.MSG_WAITALL)) != size:
-                raise RuntimeError(f"{size} bytes did not arrive")
+        send(client, server, size)
+        send(server, client, size)
 
 
 def connected(client, source, server, dest, port):
