@@ -17,8 +17,9 @@ from lib import lab
 from lib import metrics
 from lib import netobs_proto
 from lib import observer
+from lib import record_sinks
 from lib import relay
-from lib.record_sinks import Flows, Http, Lines, sink_section, take_host
+from lib.record_sinks import Flows, sink_section, take_host
 from lib.service import AGAIN, ServiceTest
 
 EACH = "rtt > 0ns hold 0s limit none" # sample is an alert
@@ -53,17 +54,14 @@ class AlertsTest(ServiceTest):
         return json.loads(out)["port"]
 
     def records(self, name):
-        with open(self.lab.path(name), encoding="utf-8") as file:
-            return list(take_host(json.loads(line) for line in file))
+        return list(take_host(lab.json_lines(self.lab.path(name))))
 
     def alerts(self, name):
         return [record for record in self.records(name) if record.get("type") == "alert"]
 
     def rules(self):
         """What each has done, by its name; None: all that were replaced."""
-        done = subprocess.run([observer.netobsctl(), "status", "-s", self.control, "-o", "json"],
-                              text=True, capture_output=True, timeout=60, check=True)
-        return {rule.get("name"): rule for rule in json.loads(done.stdout)["alerts"]}
+        return {rule.get("name"): rule for rule in self.status()["alerts"]}
 
     def at_rest(self):
         """The same, once the connection has ended and all alerts have been delivered."""
@@ -81,19 +79,15 @@ class AlertsTest(ServiceTest):
 
 class Sinks(AlertsTest):
     def test_every_sink_gets_each_alert(self):
-        lines, http = Lines(self.a), Http(self.a)
-        grpc = grpc_lab.Collector(self.lab, "--netobs", ns=self.a).start()
+        sinks = record_sinks.Sinks(self, self.a, "alert")
         with self.a:
             udp = ipfix.Receiver()
-        for collector in udp.close, http.stop:
-            self.addCleanup(collector)
+        self.addCleanup(udp.close)
         own = f"pen = {PEN}"
         self.configure(
             *alert_section("each", EACH), *alert_section("none", "rtt > 200s"),
             *sink_section("file", f"json:{self.lab.path('file')}", "records = flow,alert"),
-            *sink_section("tcp", f"json:tcp://127.0.0.1:{lines.port}", "records = alert"),
-            *sink_section("http", f"http://127.0.0.1:{http.port}/", "records = alert"),
-            *sink_section("grpc", grpc.spec(), "records = alert", AGENT),
+            *sinks.sections(),
             *sink_section("udp", f"ipfix:udp://127.0.0.1:{udp.port}", "records = alert", own,
                           "timestamps = ns"),
             *sink_section("ipfix", f"ipfix:file:{self.lab.path('ipfix')}",
@@ -107,10 +101,9 @@ class Sinks(AlertsTest):
         self.assertEqual((len(alerts), 0), (rules["each"]["fired"], rules["none"]["broken"]))
         self.assertEqual({("each", EACH, "rtt", 6)}, {(alert["Alert"], alert["Rule"],
                          alert["Metric"], alert["Proto"]) for alert in alerts})
-        self.assertEqual(alerts, lines.found)
-        self.assertEqual(sorted(map(str, alerts)), sorted(map(str, http.lines)))
-        self.assertEqual(netobs_proto.lines(alerts), netobs_proto.lines(grpc.others()))
-        self.assertEqual([], grpc.messages())
+        self.assertEqual(alerts, sinks.lines.found)
+        sinks.check(alerts)
+        self.assertEqual([], sinks.grpc.messages())
         self.assertEqual([], self.alerts("a"))
         # Flows are counted beside them, as ever.
         self.assertEqual(self.exported(), sum(record["Packets"] for record in self.records("file")
@@ -118,10 +111,7 @@ class Sinks(AlertsTest):
         self.assertEqual(self.exported(), self.packets("a"))
         wanted = self.wanted(alerts, port)
         self.assertEqual(wanted, self.of_ipfix(udp.records(), is_fine=True))
-        with open(self.lab.path("ipfix"), "rb") as file:
-            session = ipfix.Session()
-            records = [record for message in ipfix.split(file.read())
-                       for record in session.follow(session.read(message))]
+        records = ipfix.read_file(self.lab.path("ipfix"))
         self.assertEqual(wanted, self.of_ipfix(records))
         flows = list(filter(ipfix.is_flow, records))
         self.assertEqual(self.exported(), sum(ipfix.number(flow.fields[2]) for flow in flows))
@@ -201,9 +191,7 @@ class Sinks(AlertsTest):
         self.assertEqual(1, self.messages().count("does not implement"))
 
     def sink_status(self):
-        done = subprocess.run([observer.netobsctl(), "status", "-s", self.control, "-o", "json"],
-                              text=True, capture_output=True, timeout=60, check=True)
-        return {sink["name"]: sink for sink in json.loads(done.stdout)["sinks"]}
+        return {sink["name"]: sink for sink in self.status()["sinks"]}
 
 
 class Rules(AlertsTest):
@@ -276,8 +264,7 @@ class Rules(AlertsTest):
                        for name, rule in rules.items()
                        for key, (series, labels) in names.items())
         lab.wait_for(lambda: check(rules), "the metrics")
-        text = subprocess.run([observer.netobsctl(), "status", "-s", self.control], text=True,
-                              capture_output=True, timeout=60, check=True).stdout
+        text = observer.run("status", "-s", self.control).stdout
         self.assertIn(f"held: {held}", text)
         self.assertIn(f"1 alerts; {rules['held']['held']} not sent because of hold", text)
         # Those that are replaced go on to count together.
@@ -325,15 +312,13 @@ class Config(AlertsTest):
     def test_show_is_a_configuration_with_the_same_effect(self):
         self.configure(*alert_section("one", EACH), *alert_section("two", "rate > 1Gbit"))
         os.mkdir(f"{self.path}.d")
-        with open(f"{self.path}.d/10.conf", "w", encoding="utf-8") as file:
-            file.write('[alert "one"]\nrule =\n[alert "three"]\nrule = retransmits > 1%\n')
+        lab.write(f"{self.path}.d/10.conf", '[alert "one"]\nrule =\n[alert "three"]\nrule = retransmits > 1%\n')
         code, out, errors = self.config("show", self.path)
         self.assertEqual((0, ""), (code, errors))
         self.assertNotIn('"one"', out)
         self.assertIn('[alert "two"]', out)
         again = self.lab.path("again.conf")
-        with open(again, "w", encoding="utf-8") as file:
-            file.write(out)
+        lab.write(again, out)
         def values(path):
             return [(one["section"], one.get("name"), one["key"], one["value"])
                     for one in json.loads(self.config("show", "-o", "json", path)[1])]

@@ -53,8 +53,7 @@ class Run:
         self.code = self.process.returncode
 
     def text(self):
-        with open(self.messages, encoding="utf-8") as file:
-            return file.read()
+        return lab.read(self.messages)
 
     def is_attached(self):
         return ATTACHED in self.text()
@@ -68,8 +67,7 @@ class Run:
         lab.wait_for(lambda: self.process.poll() is not None or self.is_attached(), "a start")
 
     def total(self):
-        with open(self.requests, encoding="ascii") as file:
-            return int(file.read())
+        return int(lab.read(self.requests))
 
     def result(self):
         return observer.Result(self.code, lambda: open(self.records, encoding="utf-8"),
@@ -110,17 +108,16 @@ class Allocations(lab.WiredTest):
         return "lost" if result.total("lost")[0] else "exported"
 
     def test_each_packet_is_accounted_for(self):
-        seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
         runs = int(os.environ.get("NETOBS_TEST_REFUSALS", lab.sized(RUNS)))
         whole = Run(self.lab, self.a)
         self.assertEqual("exported", self.check(whole, "nothing is refused"))
         total = whole.total()
-        self.note(f"{total} requests in a run, seed {seed}")
+        self.note(f"{total} requests in a run, seed {self.seed}")
         outcomes = {}
         for number in range(runs):
-            chance = random.Random(seed + number)
+            chance = random.Random(self.seed + number)
             first, count = chance.randrange(total), chance.choice(COUNTS)
-            what = f"NETOBS_TEST_SEED={seed + number}: requests {first} to {first + count - 1}"
+            what = f"NETOBS_TEST_SEED={self.seed + number}: requests {first} to {first + count - 1}"
             with self.subTest(what):
                 outcome = self.check(Run(self.lab, self.a, first, count), what)
                 outcomes[outcome] = outcomes.get(outcome, 0) + 1

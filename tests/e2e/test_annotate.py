@@ -63,12 +63,11 @@ class Annotate(nat.RandomNatTest):
         supervisor = Supervisor(self.lab)
         self.addCleanup(supervisor.close)
         path = self.lab.path("netobs.conf")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write("\n".join(("[capture]", "nat = yes", "process = yes", "[flows]",
-                                  "interval = 500ms", "[control]", f"path = {self.socket}",
-                                  "[sessions]", "enabled = yes", '[sink "a"]',
-                                  f"output = json:{self.records}",
-                                  "records = flow,mapping,session", "")))
+        lab.write(path, "\n".join(("[capture]", "nat = yes", "process = yes", "[flows]",
+                                   "interval = 500ms", "[control]", f"path = {self.socket}",
+                                   "[sessions]", "enabled = yes", '[sink "a"]',
+                                   f"output = json:{self.records}",
+                                   "records = flow,mapping,session", "")))
         self.service = self.lab.spawn(
             observer.netobsctl(), "run", "-c", path, ns=self.router, stdout=subprocess.DEVNULL,
             env=os.environ | {"NOTIFY_SOCKET": supervisor.path})
@@ -261,10 +260,9 @@ class Annotate(nat.RandomNatTest):
         flow = {"SrcAddr": "192.0.2.1", "DstAddr": "198.51.100.1", "SrcPort": 7, "DstPort": 8,
                 "Proto": 17, "TimeFlowStartMs": 1000, "TimeFlowEndMs": 2000}
         path = self.lab.path("known")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(json.dumps(flow | {"SrcPid": 5, "SrcProcess": "x,}\"", "type": "flow",
-                                          "XlatSrcAddr": "203.0.113.1", "XlatSrcPort": 9,
-                                          "XlatDstAddr": "198.51.100.1", "XlatDstPort": 8}))
+        lab.write(path, json.dumps(flow | {"SrcPid": 5, "SrcProcess": "x,}\"", "type": "flow",
+                                           "XlatSrcAddr": "203.0.113.1", "XlatSrcPort": 9,
+                                           "XlatDstAddr": "198.51.100.1", "XlatDstPort": 8}))
         return path
 
     def test_lines_keep_their_bytes(self):

@@ -19,6 +19,106 @@ FAILED, USAGE = 1, 2
 AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 
 
+VERBS = {
+    "alerts": (
+        ((), "--rule: at least one is needed"),
+        (("--rule", "rt > 5ms"), "column 1: there is no metric 'rt'; did you mean 'rtt'?"),
+        (("--rule", "rtt > 5ms where prt 22"), "column 17: "),
+        (("--rule", "drops > 1"), "--rule 'drops > 1': it needs --drops"),
+        (("--drops", "--rule", "drops > 1.5"), "column 9: packets are whole numbers"),
+        (("--drops", "--rule", "drops > 1 where inner udp"), "column 17: "),
+        (("--drops", "--rule", "drops > 1", "-r", "no.pcap"), "--drops")),
+    "drops": (
+        (("--interval", "0.05"), "--interval"), (("tcp prt 80",), "at 'prt 80'"), (("port", "x y"), "filter")),
+    "map": (
+        (("--interval", "2", "lookup", "icmp"), "--interval: it has no effect with lookup"),
+        (("--slack", "2", "--once"), "--slack: it has no effect with --once"),
+        (("-o", "json", "annotate", "-"), "-o: it has no effect with annotate"),
+        (("-d", "2", "--once"), "-d: it has no effect with --once"),
+        (("--records", "x"), "--records: it has no effect with the live table"),
+        (("-s", "x", "--netns", "x"), "--netns: it lists the kernel"),
+        (("lookup", "nonsense"), "'nonsense' is no address"),
+        (("lookup", "[::]:80"), "no mapping has the address '::'"),
+        (("nothing",), "'nothing'"), (("lookup",), "lookup TUPLE"),
+        (("--once", "-o", "dot"), "-o dot: it is a format of --services"),
+        (("--once", "--svg", "x"), "--svg: it has no effect with --once")),
+    "map --services": (
+        (("--once", "file"), "--once: it has no effect with --services of f"),
+        (("-d", "1", "file"), "-d: it has no effect"),
+        (("--netns", "x"), "--netns: it has no effect with --services")),
+    "sessions": (
+        (("--interval", "0.01"), "--interval: it is less than 100 ms"),
+        (("-o", "tabel"), "did you mean 'table'"), (("-o", "json?records=flows"), "records"),
+        (("-o", "table", "-o", "json"), "only one output"),
+        (("-o", "grpc://127.0.0.1:4739?records=session,stats"), "cannot represent stats"),
+        (("-B", "1K"), "-B, --buffer: it is not from 64 KiB to 1 GiB"), (("tcp",), "takes no FILTER")),
+    "top": (
+        (("-o", "kafka://b/t"), "-o: it is either table or json"),
+        (("-o", "json", "-o", "table"), "-o: it is either table or json"),
+        (("--once", "-d", "5"), "--once: cannot be combined with -d"),
+        (("--by", "servce"), "did you mean 'service'"), (("--sort", "duration"), "no such column"),
+        (("-r", "f", "--process"), "cannot be combined with -r"), (("--interval", "1ms"), "at least 10 ms"),
+        (("-n", "0"), "'0' is not a whole number"), (("-n", "0"), "Try 'netobsctl top -h'")),
+    "trace -d .1": (
+        (("arp",), "it chooses nothing"), (("ip proto 47",), "it chooses nothing"),
+        (("tcp and udp",), "rejects all packets"),
+        (("-o", "pcapng", "-o", "json"), "only one output"), (("-o", "pcapng:"), "name of the file"),
+        (("-o", "pcapng:/a", "-o", "pcapng:/b"), "another one"), (("-o", "pcap"), "no such kind"),
+        (("-o", "pcapng?snaplen=1",), "pcapng has no options"),
+        (("--show", "summary", "-o", "pcapng"), "only one output"),
+        (("-o", "ipfix:udp://127.0.0.1:4739",), "cannot represent"),
+        (("--comm", "a name that is too long"), "--comm: the kernel's names have 15 bytes"),
+        (("--container", "abc"), "--container: 'abc' is no ID, or no beginning of one"),
+        (("--for", "5"), "--for: needs --rule"), (("-i", "lo"), "-i: needs --rule"),
+        (("--pid", "1", "--rule", "rtt > 1ms"), "cannot be combined with --rule")),
+}
+SPECS = (
+    ("kafka", "no broker"), ("kafka:", "nothing follows"), ("kafka://", "no broker"),
+    ("kafka:///flows", "no broker"), ("kafka:broker/flows", "no broker"),
+    ("kafka://broker", "no topic"), ("kafka://broker/", "no topic"),
+    ("kafka://broker,/flows", "HOST"), ("kafka://broker:x/flows", "HOST"),
+    ("kafka://broker:0/flows", "HOST"), ("kafka://[::1/flows", "HOST"),
+    ("kafka://broker/a%20b", "cannot be a topic"), ("kafka://broker/a/b", "cannot be a topic"),
+    ("kafka://broker/flows?encoding=xml", "protobuf|json"),
+    ("kafka://broker/flows?records=flow,stats", "protobuf cannot represent stats"),
+    ("kafka://broker/flows?records=flow,alert", "flow needs a topic and a sink of its own"),
+    ("kafka://broker/flows?key=none&nokey=1", "unknown option 'nokey'"),
+    ("kafka://broker/flows?key=5", "addresses|flow|host|none"),
+    ("kafka://broker/flows?agent_ip=me", "not an IP address"),
+    ("kafka://broker/flows?rdkafka.linger=1", "No such configuration"),
+    ("kafka://broker/flows?rdkafka.linger.ms=x", "linger.ms"),
+    ("kafka://broker/flows?rdkafka.bootstrap.servers=a", "the target"),
+    ("kafka://broker/flows?rdkafka.acks=0", "acks"),
+    ("kafka://broker/flows?tls=maybe", "no|yes|unverified"),
+    ("kafka://broker/flows?ca=/dev/null", "needs tls=yes"),
+    ("kafka://broker/flows?tls=yes&ca=/nonexistent", "No such file"),
+    ("kafka://broker/flows?tls=yes&cert=/dev/null", "need each other"),
+    ("kafka://broker/flows?sasl=plain", "needs user"),
+    ("kafka://broker/flows?sasl=plain&user=a", "needs password_file"),
+    ("kafka://broker/flows?sasl=plain&user=a&password_file=/nonexistent", "No such file"),
+    ("kafka://broker/flows?sasl=plain&user=a&password_file=/dev/null", "No data"),
+    ("kafka://broker/flows?user=a", "needs sasl"), ("grpc", "//HOST:PORT is missing"),
+    ("grpc://localhost", "has no port"), ("grpc://localhost:0", "not from 1 to 65535"),
+    ("grpc://::1:9999", "must be in brackets"), ("grpc://h:1?deadline=0", "option deadline"),
+    ("grpc://h:1?batch_bytes=5M", "option batch_bytes"),
+    ("grpc://h:1?agent_ip=h", "option agent_ip"), ("grpc://h:1?tls=maybe", "option tls"),
+    ("grpc://h:1?tls=no&ca=/x", "option ca is for TLS only"),
+    ("grpc://h:1?ca=/nonexistent", "No such file"),
+    ("grpc://h:1?cert=/dev/null", "need each other"),
+    ("grpc://h:1?speed=1", "unknown option 'speed'"),
+    ("ipfix:udp://h?mtu=200", "option mtu: '200' is not from 776"),
+    ("ipfix:udp://h?color=red", "unknown option 'color'"),
+    ("ipfix:udp://h:port", "the port is not"), ("ipfix:udp://h:", "the port"),
+    ("ipfix:udp://:4739", "has no host"), ("ipfix:tcp://", "has no host"),
+    ("ipfix:sctp://h", "must begin with udp://, tcp://"),
+    ("ipfix:udp://h?timestamps=s", "ms|us|ns"), ("ipfix:udp://h?source=here", "not an IP address"),
+    ("ipfix:udp://h?ca=/x", "for TLS only"), ("ipfix:udp://h?pen=0", "option pen"),
+    ("ipfix:udp://h?rotate.bytes=1M", "unknown option 'rotate.bytes'"),
+    ("ipfix:file:/tmp/x?source=::1", "unknown option 'source'"),
+    ("ipfix:tls://h?ca=/nosuchfile", "/nosuchfile"),
+)
+
+
 class BadInput(lab.WiredTest):
     def refuse(self, code, words, *arguments, **options):
         """netobsctl flows must end with @code and say all of @words."""
@@ -91,9 +191,33 @@ class BadInput(lab.WiredTest):
                 (["-r", "x.pcap", "--by", "process"], ["--by", "'process'", "file"]),
                 (["--max-connections", "9"], ["--max-connections: needs --rtt"]),
                 (["--container-root", "/"], ["--container-root: needs --container-names"]),
-                (["-r", "x.pcap", "-d", "5"], ["-r", "-d"])):
+                (["-r", "x.pcap", "-d", "5"], ["-r", "-d"]),
+                (["-v", "-i", "eth0", "-o", "null:"], ["null: nothing follows"]),
+                (["--rules", self.save("rules", b"default accept"), "tcp"], ["cannot be combined"]),
+                (["--rules", self.lab.path("none")], ["No such file"])):
             with self.subTest(arguments):
-                self.refuse(USAGE, words, *arguments)
+                result = self.refuse(USAGE, words, *arguments)
+                self.assertNotIn("observing", result.errors)
+
+    def test_wrong_views(self):
+        for arguments, words in (
+                (["--by", "servce"], "did you mean 'service'"),
+                (["--by", "colour"], "there are flow, src"),
+                (["--by", ""], "--by"),
+                (["--by", "service,port"], "part of the other"),
+                (["--by", "src", "--top", "0"], "'0' is not a whole number"),
+                (["--by", "src", "--sort", "dst"], "no such column"),
+                (["--by", "src", "--sort", "byts"], "did you mean 'bytes'"),
+                (["-o", "table", "--sort", "flows"], "no such column"),
+                (["-o", "json", "--sort", "bytes"], "use -o table or --by"),
+                (["-o", "json", "--top", "3"], "use -o table or --by"),
+                (["-o", "json", "--by", "src", "-N"], "only a table has names"),
+                (["-o", "ipfix:udp://192.0.2.2", "--by", "src"], "takes flows only"),
+                (["-o", "json:/tmp/x", "--by", "src"], "takes flows only"),
+                (["-o", "json?spool.max_bytes=1M", "--by", "src"], "takes flows only")):
+            with self.subTest(arguments):
+                self.assertIn(words, observer.run("flows", "-i", "eth0", *arguments, ns=self.a, code=USAGE).stderr)
+                self.assert_nothing_left()
 
     def test_cap_below_what_an_idle_host_needs(self):
         for cap in "1M", "1":
@@ -101,9 +225,8 @@ class BadInput(lab.WiredTest):
                         "--max-memory", cap)
 
     def refuse_verbs(self, *arguments):
-        done = subprocess.run([os.environ["NETOBSCTL"], *arguments],
-                              capture_output=True, text=True, timeout=60)
-        self.assertEqual((USAGE, ""), (done.returncode, done.stdout))
+        done = observer.run(*arguments, code=USAGE)
+        self.assertEqual("", done.stdout)
         return done.stderr
 
     def test_verbs_that_pass_options_on_to_a_context(self):
@@ -117,6 +240,13 @@ class BadInput(lab.WiredTest):
             with self.subTest(arguments):
                 self.assertRegex(self.refuse_verbs(*arguments), words)
 
+    def test_wrong_arguments_of_verbs(self):
+        for verb, cases in VERBS.items():
+            observer.check_refused(self, cases, *verb.split())
+
+    def test_wrong_specs(self):
+        observer.check_refused(self, [((spec,), words) for spec, words in SPECS], "flows", "-r", "/dev/null", "-o")
+
     def test_help_explains_one_verb(self):
         self.assertIn("'extra'", self.refuse_verbs("help", "flows", "extra"))
 
@@ -127,6 +257,8 @@ class BadInput(lab.WiredTest):
 
     def test_output_files_that_cannot_be(self):
         self.refuse(FAILED, ["/nosuchdir/x"], "-o", "json:/nosuchdir/x")
+        self.assertIn("cannot write", observer.run("trace", "-d", ".1", "-o", "pcapng:/nosuchdir/x",
+                                                   code=FAILED).stderr)
         self.refuse(FAILED, [self.lab.dir], "-o", f"json:{self.lab.dir}")
 
     def test_files_that_are_no_captures(self):

@@ -7,7 +7,6 @@ import glob
 import json
 import os
 import pty
-import signal
 import struct
 import subprocess
 import termios
@@ -142,8 +141,7 @@ class Bench(lab.LabTest):
         path = self.lab.path("drained")
         text = self.bench("drain", "--flows", "50000", "--rounds", "1", "--sink", f"json:{path}")
         self.assertIn("total_bytes", text)
-        with open(path, encoding="utf-8") as file:
-            records = [json.loads(line) for line in file]
+        records = lab.json_lines(path)
         self.assertEqual(50000, len(records))
         self.assertEqual(50000, len({record["SrcAddr"] for record in records}))
         self.refuse(FAILED, ["nosuch"], "drain", "--flows", "1", "--rounds", "1",
@@ -232,10 +230,8 @@ class Bench(lab.LabTest):
         process = self.lab.spawn(observer.netobsctl(), "bench", name, stderr=subprocess.PIPE,
                                  stdout=subprocess.PIPE, text=True)
         lab.wait_for(lambda: is_at_work(process.pid), name)
-        process.send_signal(signal.SIGINT)
-        out, errors = process.communicate(timeout=lab.PATIENCE_S)
-        observer.check_sanitizer(errors)
-        self.assertEqual((FAILED, ""), (process.returncode, out))
+        out, errors = observer.interrupt(process, FAILED)
+        self.assertEqual("", out)
         self.assertIn("interrupted", errors)
 
     def test_interrupted_datapath_leaves_nothing(self):
@@ -245,8 +241,7 @@ class Bench(lab.LabTest):
 
     def test_interrupted_drain(self):
         def has_child(pid):
-            with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-                return file.read()
+            return lab.read(f"/proc/{pid}/task/{pid}/children")
         self.interrupt(has_child, "drain")
 
     def test_progress_on_a_terminal(self):

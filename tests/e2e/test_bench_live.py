@@ -191,9 +191,8 @@ class Others(lab.LabTest):
     def test_descendants_are_none_of_them(self):
         """In a namespace of processes that has no others; its first one adopts orphans."""
         script = self.lab.path("burn.py")
-        with open(script, "w", encoding="utf-8") as file:
-            file.write(BURN.format(paths=[os.path.dirname(method.__file__),
-                                          os.path.dirname(os.path.dirname(lab.__file__))]))
+        lab.write(script, BURN.format(paths=[os.path.dirname(method.__file__),
+                                             os.path.dirname(os.path.dirname(lab.__file__))]))
         own, other = map(float, lab.run(
             "unshare", "--pid", "--fork", "--mount-proc", "sh", "-c",
             f"{sys.executable} {script}; true").split())
@@ -301,8 +300,7 @@ class Words(unittest.TestCase):
         with tempfile.TemporaryDirectory() as place:
             shutil.copy(os.path.join(os.environ["NETOBS_SOURCE"], "docs", report.DOCUMENT), place)
             path = os.path.join(place, report.DOCUMENT)
-            with open(path, encoding="utf-8") as file:
-                before = file.read()
+            before = lab.read(path)
             for results, is_refused in ((self.results(of_none=WIDE), True),
                                         (self.results(), False)):
                 with open(os.path.join(place, "live.json"), "w", encoding="utf-8") as file:
@@ -312,8 +310,7 @@ class Words(unittest.TestCase):
                     check=False, env={**os.environ, "PYTHONPATH": os.path.dirname(__file__)})
                 self.assertEqual(is_refused, done.returncode != 0, done.stderr)
                 self.assertEqual(is_refused, "nothing is published" in done.stderr)
-                with open(path, encoding="utf-8") as file:
-                    self.assertEqual(is_refused, file.read() == before)
+                self.assertEqual(is_refused, lab.read(path) == before)
 
 
 class Runs(lab.LabTest):

@@ -74,8 +74,7 @@ class Bounds(lab.WiredTest):
 
 
 def cpu_seconds(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
+    fields = lab.read(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 

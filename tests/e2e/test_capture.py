@@ -448,15 +448,8 @@ class Limits(lab.WiredTest):
             self.assertEqual(len(file.packets), file.stats[0]["delivered"])
         self.assertGreaterEqual(os.path.getsize(paths[0]), 100 << 10)
 
-    def make_small_disk(self):
-        directory = self.lab.path("full")
-        os.mkdir(directory)
-        lab.run("mount", "-t", "tmpfs", "-o", "size=1M", "none", directory)
-        self.lab.defer(lab.run, "umount", directory)
-        return directory
-
     def test_disk_that_is_full(self):
-        directory = self.make_small_disk()
+        directory = self.lab.small_disk(self.lab.path("full"), "1M")
         for name in ("full.pcapng", "full.pcap"):
             path = os.path.join(directory, name)
             capture = self.capture("-w", path)
@@ -470,7 +463,7 @@ class Limits(lab.WiredTest):
             os.remove(path)
 
     def test_standard_output_on_a_disk_that_is_full(self):
-        path = os.path.join(self.make_small_disk(), "full.pcapng")
+        path = os.path.join(self.lab.small_disk(self.lab.path("full"), "1M"), "full.pcapng")
         for flags in os.O_TRUNC, os.O_APPEND:
             out = os.open(path, os.O_WRONLY | os.O_CREAT | flags)
             capture = self.capture(stdout=out)
@@ -484,7 +477,7 @@ class Limits(lab.WiredTest):
             os.remove(path)
 
     def test_ring_on_a_disk_that_is_full(self):
-        directory = self.make_small_disk()
+        directory = self.lab.small_disk(self.lab.path("full"), "1M")
         capture = self.capture("-w", os.path.join(directory, "full.pcapng"), "--rotate",
                                "100K")
         self.flood(20_000, "--rate", "50000", "--payload", "301")
@@ -509,8 +502,7 @@ class Limits(lab.WiredTest):
 
     def test_files_that_are_there(self):
         path = self.lab.path("old.pcapng")
-        with open(path, "w", encoding="ascii") as file:
-            file.write("old" * 10000)
+        lab.write(path, "old" * 10000)
         os.chmod(path, 0o644)
         failing = packets.Capture(self.lab, self.a, "-i", "nosuch0", "-w", path)
         self.assertEqual(FAILED, failing.process.wait(60))
@@ -564,11 +556,7 @@ class BadInput(lab.WiredTest):
                     "port 1 or " * 6553 + "port 2")
 
     def test_directory_that_is_not_writable(self):
-        directory = self.lab.path("fixed")
-        os.mkdir(directory)
-        lab.run("mount", "-t", "tmpfs", "-o", "ro,size=1M", "none", directory)
-        self.lab.defer(lab.run, "umount", directory)
-        path = os.path.join(directory, "x.pcapng")
+        path = os.path.join(self.lab.small_disk(self.lab.path("fixed"), "1M", "ro"), "x.pcapng")
         for arguments in (), ("--rotate", "1M"):
             self.refuse(FAILED, "Read-only file system", "-i", "eth0", "-w", path,
                         *arguments)

@@ -174,8 +174,7 @@ class Listen(lab.WiredTest):
         self.flood(20)
 
         def lines():
-            with open(out, encoding="utf-8") as file:
-                return len(file.read().splitlines()) >= 20
+            return len(lab.read(out).splitlines()) >= 20
         lab.wait_for(lines, "tshark to show them")
         with open(out, encoding="utf-8") as file:
             self.note(file.readline().strip())
@@ -279,9 +278,7 @@ class Listen(lab.WiredTest):
         readers = [Reader(self.a, path) for _ in range(READERS + 1)]
         self.assertEqual(b"", readers[-1].socket.recv(1))
         self.assertEqual(0, bpf.attached(self.a, "eth0"))
-        with open(f"/proc/{slow.pid}/task/{slow.pid}/children",
-                  encoding="ascii") as file:
-            os.kill(int(file.read()), lab.signal.SIGKILL)
+        os.kill(int(lab.read(f"/proc/{slow.pid}/task/{slow.pid}/children")), lab.signal.SIGKILL)
         slow.kill() # which would wait for the end of the delay
         slow.wait()
         for one in readers:
@@ -289,8 +286,7 @@ class Listen(lab.WiredTest):
 
     @staticmethod
     def is_listening(errors):
-        with open(errors, encoding="utf-8") as file:
-            return "listening on" in file.read()
+        return "listening on" in lab.read(errors)
 
     @staticmethod
     def is_another(path, old):
@@ -308,8 +304,7 @@ class Listen(lab.WiredTest):
             self.assertEqual(least, int(status[name], 16), name)
         self.assertEqual("1", status["NoNewPrivs"].strip())
         # For threads that wait for the kernel, instead of CAP_SYS_NICE.
-        with open("/proc/self/status", encoding="ascii") as file:
-            own = int(re.search(r"CapEff:\s(\w+)", file.read())[1], 16)
+        own = int(re.search(r"CapEff:\s(\w+)", lab.read("/proc/self/status"))[1], 16)
         with open(f"/proc/{capture.process.pid}/limits", encoding="ascii") as file:
             limit = re.search(r"^Max realtime priority +(\d+)", file.read(), re.M)[1]
         if own & CAP_SYS_RESOURCE:

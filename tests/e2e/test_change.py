@@ -7,8 +7,6 @@ its seed; NETOBS_TEST_SEED=SEED repeats it.
 """
 
 import json
-import os
-import random
 import signal
 import subprocess
 
@@ -25,8 +23,6 @@ SOURCE, FORWARDED, LOCAL = "10.0.0.1", "203.0.113.1", "203.0.113.2"
 class Change(lab.LabTest):
     def setUp(self):
         super().setUp()
-        self.seed = int(os.environ.get("NETOBS_TEST_SEED",
-                                       random.randrange(1 << 30)))
         self.a, self.r, self.b = (self.lab.ns(tag) for tag in "arb")
         for key in "ip_forward", "conf/all/rp_filter", "conf/default/rp_filter":
             self.r.sysctl(f"ipv4/{key}", int(key == "ip_forward"))
@@ -44,7 +40,7 @@ class Change(lab.LabTest):
         """Changes the observed interfaces; returns the records and statistics of its end."""
         self.records = open(self.lab.path("records"), "w+", encoding="ascii")
         self.addCleanup(self.records.close)
-        process = self.lab.spawn(lab.tool("changes"), self.seed, CHANGES,
+        process = self.lab.spawn(lab.tool("changes"), self.seed % (1 << 30), CHANGES,
                                  *interfaces, ns=self.r, stdout=self.records,
                                  stderr=subprocess.PIPE, text=True)
         self.assertEqual("started\n", process.stderr.readline())

@@ -29,8 +29,7 @@ OBSERVING = re.compile(r"\bv(\d+): observing$", re.MULTILINE)
 
 
 def read_knob():
-    with open(KNOB, encoding="ascii") as file:
-        return file.read().strip()
+    return lab.read(KNOB).strip()
 
 
 class Watch:
@@ -175,8 +174,7 @@ class Churn(WatchedTest):
         self.stop()
 
     def marks(self, trace):
-        with open(trace, encoding="utf-8") as file:
-            return file.read().count(f'"{MARK}"')
+        return lab.read(trace).count(f'"{MARK}"')
 
     def has_marked(self, trace, count):
         """Soon: not if another process has the knob at that moment, such as another test."""

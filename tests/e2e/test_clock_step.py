@@ -15,8 +15,7 @@ FLOWS = 1000
 
 
 def is_guest():
-    with open("/proc/cmdline", encoding="utf-8") as file:
-        return "netobs_guest=" in file.read()
+    return "netobs_guest=" in lab.read("/proc/cmdline")
 
 
 class ClockStep(WatchedTest):

@@ -11,7 +11,6 @@ have asked for, and the servers say who they are.
 import collections
 import json
 import os
-import random
 import signal
 import socket
 import subprocess
@@ -98,9 +97,6 @@ class Balancer:
 class ConnectTranslation(nat.NatTest):
     def setUp(self):
         super().setUp()
-        seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
-        self.random = random.Random(seed)
-        print(f"    NETOBS_TEST_SEED={seed}", flush=True)
         self.control, self.records = self.lab.path("control.sock"), self.lab.path("records")
         self.supervisor = Supervisor(self.lab)
         self.addCleanup(self.supervisor.close)

@@ -41,8 +41,7 @@ def map_memory(pid):
     found = {}
     for fd in os.listdir(f"/proc/{pid}/fdinfo"):
         try:
-            with open(f"/proc/{pid}/fdinfo/{fd}", encoding="ascii") as file:
-                fields = dict(re.findall(r"^(\w+):\s*(\d+)$", file.read(), re.MULTILINE))
+            fields = dict(re.findall(r"^(\w+):\s*(\d+)$", lab.read(f"/proc/{pid}/fdinfo/{fd}"), re.MULTILINE))
         except OSError:
             continue # it was closed meanwhile
         if "map_id" in fields:

@@ -10,7 +10,6 @@ Which containers there are, by which runtimes, is random; NETOBS_TEST_SEED repea
 
 import json
 import os
-import random
 import signal
 import socket
 import time
@@ -33,9 +32,6 @@ class Contained:
     """Processes in control groups, each of which talks with a server of the namespace."""
 
     def prepare(self, netns):
-        seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
-        self.note(f"NETOBS_TEST_SEED={seed}")
-        self.random = random.Random(seed)
         self.hierarchy = Hierarchy(self, "cgroup2", ())
         self.runtimes = Host(self.lab.path("root"))
         self.netns, self.expected, self.numbers = netns, {}, {}
@@ -235,8 +231,7 @@ class Service(Contained, ServiceTest):
     def lines(self):
         if not os.path.exists(self.records):
             return []
-        with open(self.records, encoding="utf-8") as file:
-            return [json.loads(line) for line in file if line.endswith("\n")]
+        return lab.json_lines(self.records, is_whole=False)
 
     def of_sessions(self):
         return {one["Pid"]: {name: one[name] for name in NAMES if name in one}

@@ -9,7 +9,6 @@ Which containers there are, by which runtimes, is random; NETOBS_TEST_SEED repea
 
 import json
 import os
-import random
 import subprocess
 import time
 
@@ -36,9 +35,6 @@ OTHERS = ("user.slice/user-0.slice/user@0.service/docker-{}.scope", "nobs-none")
 class Containers(ServiceTest):
     def setUp(self):
         super().setUp()
-        seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
-        self.note(f"NETOBS_TEST_SEED={seed}")
-        self.random = random.Random(seed)
         self.hierarchies = [Hierarchy(self, "cgroup2", ())]
         if os.path.isdir("/sys/fs/cgroup/memory"):
             self.hierarchies.append(Hierarchy(self, "cgroup", ("-o", "memory")))
@@ -164,8 +160,7 @@ class Containers(ServiceTest):
         name = self.name()
         self.run_in(number, ns, RUNTIMES[1].format(name))
         self.await_containers(expected | {f"v{number}": (name, "")})
-        text = subprocess.run(self.a.command(observer.netobsctl(), "status", "-s", self.control),
-                              capture_output=True, text=True, check=True).stdout
+        text = observer.run("status", "-s", self.control, ns=self.a).stdout
         self.assertIn(f"    to container {name}", text)
         self.assertIn(f"    to pod {UID}", text)
         self.end(number)

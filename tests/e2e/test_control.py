@@ -5,9 +5,7 @@
 import grp
 import json
 import os
-import random
 import socket
-import subprocess
 import threading
 import time
 
@@ -24,19 +22,8 @@ NOBODY = 65534
 
 
 class ControlTest(ServiceTest):
-    def ctl(self, *arguments, code=0, program=None, **options):
-        """netobsctl, which must end so."""
-        done = subprocess.run([program or observer.netobsctl(), *arguments], text=True,
-                              timeout=60, capture_output=True, check=False, **options)
-        observer.check_sanitizer(done.stderr)
-        self.assertEqual(code, done.returncode, done.stderr)
-        return done
-
     def ask(self, verb, *arguments, code=0, **options):
-        return self.ctl(verb, "-s", self.control, *arguments, code=code, **options)
-
-    def status(self):
-        return json.loads(self.ask("status", "-o", "json").stdout)
+        return observer.run(verb, "-s", self.control, *arguments, code=code, **options)
 
     def connect(self):
         client = socket.socket(socket.AF_UNIX)
@@ -293,9 +280,7 @@ class Control(ControlTest):
     def test_a_second_service_is_refused_its_socket(self):
         self.write()
         self.start()
-        again = subprocess.run([observer.netobsctl(), "run", "-c", self.path], text=True,
-                               capture_output=True, timeout=60, check=False)
-        self.assertEqual(FAILED, again.returncode)
+        again = observer.run("run", "-c", self.path, code=FAILED)
         self.assertIn(f"there is no control socket {self.control}: Address already in use",
                       again.stderr)
         self.assertEqual(self.pid, self.status()["pid"])
@@ -307,17 +292,15 @@ class Control(ControlTest):
                                  ("flows", "--live", "tcp"),
                                  ("flows", "--live", "-o", "json:/x"),
                                  ("flows", "--socket", "/x")):
-            self.assertIn(f"netobsctl {verb} -h", self.ctl(verb, *arguments,
+            self.assertIn(f"netobsctl {verb} -h", observer.run(verb, *arguments,
                                                            code=USAGE).stderr)
         for more, error in (("path = x", "path: it is neither an absolute path nor 'none'"),
                             (f"path = /{'x' * 200}", "path: it is too long")):
             self.write("[control]", more)
             self.control = "none"
-            with open(self.path, encoding="utf-8") as file:
-                text = file.read()
-            with open(self.path, "w", encoding="utf-8") as file:
-                file.write(text[:text.rindex("[control]")])
-            self.assertIn(f":9:8: {error}", self.ctl("config", "check", self.path,
+            text = lab.read(self.path)
+            lab.write(self.path, text[:text.rindex("[control]")])
+            self.assertIn(f":9:8: {error}", observer.run("config", "check", self.path,
                                                      code=FAILED).stderr)
 
 
@@ -382,8 +365,7 @@ class Live(ControlTest):
         lines, table, groups = [client.communicate(timeout=60) for client in clients]
         self.stop()
         self.assertEqual(["", "", ""], [lines[1], table[1], groups[1]])
-        with open(self.lab.path("a"), encoding="utf-8") as file:
-            records = [json.loads(line) for line in file]
+        records = lab.json_lines(self.lab.path("a"))
         for record in records: # a client knows which host it asks
             self.assertEqual(os.uname().nodename, record.pop("HostName"))
             record.pop("AgentIP", None)
@@ -501,9 +483,6 @@ class Hostile(ControlTest):
 
     def setUp(self):
         super().setUp()
-        self.seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
-        self.note(f"NETOBS_TEST_SEED={self.seed}")
-        self.random = random.Random(self.seed)
         self.answers, self.errors = 0, []
         self.is_over = threading.Event()
 

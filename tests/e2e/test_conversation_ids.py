@@ -55,10 +55,9 @@ class ConversationIds(nat.RandomNatTest):
 
     def observe(self, *interfaces, with_nat="yes", interval="1s"):
         path = self.lab.path("netobs.conf")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(CONFIGURATION.format(
-                nat=with_nat, interval=interval, records=self.records,
-                interfaces="\n".join(f"interface = {one}" for one in interfaces)))
+        lab.write(path, CONFIGURATION.format(
+            nat=with_nat, interval=interval, records=self.records,
+            interfaces="\n".join(f"interface = {one}" for one in interfaces)))
         self.service = self.lab.spawn(
             observer.netobsctl(), "run", "-c", path, ns=self.router, stdout=subprocess.DEVNULL,
             env=os.environ | {"NOTIFY_SOCKET": self.supervisor.path})
@@ -70,8 +69,7 @@ class ConversationIds(nat.RandomNatTest):
 
         def is_known():
             self.random.choice(services).ask(True)
-            with open(self.records, encoding="utf-8") as file:
-                records = [json.loads(line) for line in file if line.endswith("\n")]
+            records = lab.json_lines(self.records, is_whole=False)
             sessions[:] = [one for one in records if one.get("type") == "session" and
                            one["NetnsInode"] in self.spaces()]
             newest = [[one for one in sessions if one["NetnsInode"] == ns.inode][-5:]

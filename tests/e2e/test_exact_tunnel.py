@@ -76,8 +76,7 @@ class Vxlan(ExactTest):
     def judge(self, expression):
         """Packets of each flow, by `inner` under the tunnel and by tcpdump in it."""
         rules = self.lab.path("rules")
-        with open(rules, "w", encoding="ascii") as file:
-            file.write(f"reject arp\naccept inner {expression}\ndefault reject\n")
+        lab.write(rules, f"reject arp\naccept inner {expression}\ndefault reject\n")
         wire = truth.Capture(self.lab, self.a, "eth0")
         tunnel = truth.Capture(self.lab, self.a, "vxlan0", expression)
         runs = [Observer(self.lab, self.a, "-i", "eth0", *arguments).wait_attached(

@@ -107,8 +107,7 @@ class Records(FleetTest):
         picture = self.lab.path("map.svg")
         dot, _ = self.run_map("-o", "dot", "--svg", picture, *paths)
         table, _ = self.run_map(*paths)
-        with open(picture, encoding="utf-8") as file:
-            svg = file.read()
+        svg = lab.read(picture)
         for text in table, svg:
             self.assertRegex(text, r"10\.0\.0\.\d+ \(shop/web-\d+\)")
         self.assertRegex(dot, r'"(10\.0\.0\.\d+)" \[label="\1\\n(shop/)?web-\d+"\];')

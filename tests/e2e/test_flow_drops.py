@@ -11,7 +11,6 @@ it.
 import collections
 import json
 import os
-import random
 import re
 import socket
 import subprocess
@@ -59,12 +58,6 @@ def of_port(records, port):
 
 
 class FlowDrops(drops.DropsTest):
-    def setUp(self):
-        super().setUp()
-        seed = int(os.environ.get("NETOBS_TEST_SEED", time.time_ns() % 1_000_000))
-        self.note(f"NETOBS_TEST_SEED={seed}")
-        self.generator = random.Random(seed)
-
     def watch(self, *arguments, interfaces=("-i", ALL_ROUTES)):
         watch = observer.Observer(self.lab, self.router, "--drops", *interfaces, *arguments)
         return watch.wait_attached((self.router, "rc"), (self.router, "rs"))
@@ -106,7 +99,7 @@ class FlowDrops(drops.DropsTest):
 
     def test_random_mixtures_are_in_their_flows(self):
         """All of them in one interval."""
-        send = self.send_all(drops.random_plan(self.generator, 20, 200))
+        send = self.send_all(drops.random_plan(self.random, 20, 200))
         watch = self.watch("--interval", "600")
         counted = send()
         result = watch.stop()
@@ -122,11 +115,11 @@ class FlowDrops(drops.DropsTest):
 
     def test_random_intervals(self):
         """A drop may come after the last record of its flow, but never in none of the counts."""
-        send = self.send_all(drops.random_plan(self.generator, 5, 50))
-        options = self.generator.sample(["--per-interface", "--active-timeout=3", "--process"],
-                                        self.generator.randrange(3))
+        send = self.send_all(drops.random_plan(self.random, 5, 50))
+        options = self.random.sample(["--per-interface", "--active-timeout=3", "--process"],
+                                        self.random.randrange(3))
         self.note(f"{options}")
-        watch = self.watch("--interval", str(self.generator.choice([0.05, 0.2, 1])), *options)
+        watch = self.watch("--interval", str(self.random.choice([0.05, 0.2, 1])), *options)
         counted = send()
         result = watch.stop()
         found = self.check_identity(result)
@@ -145,7 +138,7 @@ class FlowDrops(drops.DropsTest):
     def test_bytes_and_interfaces(self):
         """Each drop is in one record, also where each interface has its own."""
         sizes = {2001: 100, 2003: 200}
-        counts = {port: self.generator.randrange(10, 100) for port in sizes}
+        counts = {port: self.random.randrange(10, 100) for port in sizes}
         watch = self.watch("--interval", "600", "--per-interface")
         for port, size in sizes.items():
             self.send_to(port, counts[port], size=size)
@@ -162,7 +155,7 @@ class FlowDrops(drops.DropsTest):
 
     def test_connections_that_are_refused(self):
         """Each is a flow of its own, with the SYN that found no socket."""
-        refused = self.generator.randrange(5, 30)
+        refused = self.random.randrange(5, 30)
         watch = self.watch("--interval", "600")
         for _ in range(refused):
             with self.client, socket.socket() as one:
@@ -181,7 +174,7 @@ class FlowDrops(drops.DropsTest):
         self.client.address("c0", "fd00::1/64")
         self.router.address("rc", "fd00::2/64")
         self.client.neighbour("c0", self.macs[1], "fd00::2")
-        count = self.generator.randrange(5, 50)
+        count = self.random.randrange(5, 50)
         watch = self.watch("--interval", "600")
         with self.client, socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sender:
             for _ in range(count):
@@ -195,7 +188,7 @@ class FlowDrops(drops.DropsTest):
     def test_behind_translation(self):
         """The server drops packets of the router's address, whose flow is the client's."""
         self.router.run("nft", "-f", "-", input=MASQUERADE)
-        count = self.generator.randrange(10, 100)
+        count = self.random.randrange(10, 100)
         watch = self.watch("--nat", "--interval", "600")
         self.send_to(2001, count)
         result = watch.stop()
@@ -208,7 +201,7 @@ class FlowDrops(drops.DropsTest):
 
     def observe_tenants(self, tenants, observed):
         """Packets with the same addresses and ports; @return records and counts of @tenants, and all."""
-        counts = [self.generator.randrange(10, 100) for _ in tenants]
+        counts = [self.random.randrange(10, 100) for _ in tenants]
         interfaces = [option for ns in observed for option in ("-i", f"netns:{ns.name}/lo")]
         watch = observer.Observer(self.lab, tenants[0], "--drops", *interfaces, "--interval", "600")
         watch.wait_attached(*((ns, "lo") for ns in observed))
@@ -238,7 +231,7 @@ class FlowDrops(drops.DropsTest):
         """Flows without ports have types."""
         self.router.run("nft", "add", "rule", "inet", "drops", "forward", "icmp", "type",
                         "echo-request", "counter", "drop", "comment", "ping")
-        count = self.generator.randrange(5, 30)
+        count = self.random.randrange(5, 30)
         watch = self.watch("--interval", "600")
         with self.client:
             subprocess.run(["ping", "-q", "-c", str(count), "-i", "0.01", "-W", "0.1", SERVER],
@@ -255,7 +248,7 @@ class FlowDrops(drops.DropsTest):
         for _ in range(3):
             before = scenario.counted()
             watch = self.watch("--interval", "600")
-            scenario.send(self.generator.randrange(20, 200))
+            scenario.send(self.random.randrange(20, 200))
             result = watch.stop()
             found, counted = self.check_identity(result), scenario.counted() - before
             if counted == dropped(of_port(result.records, scenario.port)):
@@ -290,21 +283,18 @@ class FlowDrops(drops.DropsTest):
         control = self.lab.path("control.sock")
         supervisor = Supervisor(self.lab)
         self.addCleanup(supervisor.close)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write("\n".join(("[capture]", f"interface = {ALL_ROUTES}", "drops = yes", "[flows]",
-                                  "interval = 300ms", "[control]", f"path = {control}",
-                                  '[sink "a"]', f"output = json:{records}")) + "\n")
+        lab.write(path, "\n".join(("[capture]", f"interface = {ALL_ROUTES}", "drops = yes", "[flows]",
+                                   "interval = 300ms", "[control]", f"path = {control}",
+                                   '[sink "a"]', f"output = json:{records}")) + "\n")
         service = self.lab.spawn(observer.netobsctl(), "run", "-c", path, ns=self.router,
                                  stdout=subprocess.DEVNULL,
                                  env=os.environ | {"NOTIFY_SOCKET": supervisor.path})
         supervisor.wait("READY=1")
-        count = self.generator.randrange(10, 100)
+        count = self.random.randrange(10, 100)
         self.send_to(2001, count)
 
         def in_records():
-            with open(records, encoding="utf-8") as file:
-                return dropped(of_port([json.loads(line) for line in file
-                                        if line.endswith("\n")], 2001))
+            return dropped(of_port(lab.json_lines(records, is_whole=False), 2001))
 
         lab.wait_for(lambda: in_records() == count, "the records")
         samples = metrics.Samples(self.router.run(observer.netobsctl(), "metrics", "-s", control))
@@ -329,16 +319,14 @@ class FlowDrops(drops.DropsTest):
         self.addCleanup(supervisor.close)
 
         def configure(has_records):
-            with open(path, "w", encoding="utf-8") as file:
-                file.write("\n".join((
-                    "[capture]", f"interface = {ALL_ROUTES}", "drops = yes", "[flows]",
-                    "interval = 200ms", "[control]", f"path = {control}", "[drops]",
-                    f"enabled = {'yes' if has_records else 'no'}", '[sink "a"]',
-                    f"output = json:{records}", "records = flow,drop")) + "\n")
+            lab.write(path, "\n".join((
+                "[capture]", f"interface = {ALL_ROUTES}", "drops = yes", "[flows]",
+                "interval = 200ms", "[control]", f"path = {control}", "[drops]",
+                f"enabled = {'yes' if has_records else 'no'}", '[sink "a"]',
+                f"output = json:{records}", "records = flow,drop")) + "\n")
 
         def counted(kind, source):
-            with open(records, encoding="utf-8") as file:
-                found = [json.loads(line) for line in file if line.endswith("\n")]
+            found = lab.json_lines(records, is_whole=False)
             return dropped(one for one in of_port(found, 2001) if one["SrcPort"] == source and
                            (one.get("type") == "drop") == (kind == "drop"))
 
@@ -348,7 +336,7 @@ class FlowDrops(drops.DropsTest):
                     any(process["pid"] == service.pid for process in one.get("pids", ()))]
 
         def send(source, *kinds):
-            count = self.generator.randrange(10, 100)
+            count = self.random.randrange(10, 100)
             self.send_to(2001, count, source=source)
             for kind in kinds:
                 lab.wait_for(lambda kind=kind: counted(kind, source) == count, f"{kind} {source}")

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """The IPv6 flow label: of each direction, in all encodings."""
 
-import json
-import signal
 import socket
 import struct
 import subprocess
@@ -57,14 +55,10 @@ class FlowLabel(grpc_lab.GrpcTest):
             stderr=subprocess.PIPE, text=True)
         lab.wait_for(lambda: bpf.attached(self.a, "eth0") == 2, "netobsctl")
         send()
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
-        self.assertEqual((0, ""), (process.returncode, errors))
+        self.assertEqual("", observer.interrupt(process)[1])
 
     def lines(self, path):
-        with open(path, encoding="utf-8") as file:
-            return [record for record in map(json.loads, file)
-                    if record.get("SrcPort") == PORT]
+        return [record for record in lab.json_lines(path) if record.get("SrcPort") == PORT]
 
     def test_each_host_has_its_own_in_all_encodings(self):
         collector = grpc_lab.Collector(self.lab, ns=self.a).start()
@@ -79,11 +73,8 @@ class FlowLabel(grpc_lab.GrpcTest):
         self.assertEqual(expected, {
             record["SrcAddr"]: record.get("Ipv6FlowLabel")
             for record in self.lines(lines)})
-        with open(messages, "rb") as file:
-            session = ipfix.Session()
-            flows = [record.fields for message in ipfix.split(file.read())
-                     for record in session.follow(session.read(message))
-                     if record.fields.get(7) == struct.pack("!H", PORT)]
+        flows = [record.fields for record in ipfix.read_file(messages)
+                 if record.fields.get(7) == struct.pack("!H", PORT)]
         self.assertEqual({label and struct.pack("!I", label)
                           for label in expected.values()},
                          {fields.get(FLOW_LABEL_IPV6) for fields in flows})

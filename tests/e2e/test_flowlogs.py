@@ -8,8 +8,6 @@ metrics are those of the packets.
 
 import collections
 import json
-import os
-import random
 import socket
 
 from lib import flowlogs
@@ -36,9 +34,6 @@ class Flowlogs(OnceTest):
     def setUp(self):
         super().setUp()
         self.program = flowlogs.program()
-        self.seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
-        self.note(f"NETOBS_TEST_SEED={self.seed}")
-        self.random = random.Random(self.seed)
         self.a, self.r, self.b = self.routed()
         for ns, name in (self.a, "eth0"), (self.r, "in0"), (self.r, "out0"), (self.b, "eth0"):
             ns.offload(name, "tso", "gso", "gro", on=False)

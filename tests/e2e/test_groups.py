@@ -8,14 +8,13 @@ prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
 
 import json
 import os
-import random
 import socket
 import subprocess
 
+from lib import grpc_lab
 from lib import lab
 from lib import metrics
 from lib import netobs_proto
-from lib import grpc_lab
 from lib import observer
 from lib import traffic
 from lib.configuration import Configured
@@ -69,15 +68,13 @@ class Config(Configured, lab.LabTest):
 
     def test_limits_are_of_groups_with_metrics_and_reported_once(self):
         for more, count in ("", 1), ("records = yes\nmetrics = no\n", 0):
-            with open(self.path, "w", encoding="utf-8") as file:
-                file.write("".join(f'[group "g{i}"]\nby = src\nseries = 10000\n{more}' for i in range(5)))
+            lab.write(self.path, "".join(f'[group "g{i}"]\nby = src\nseries = 10000\n{more}' for i in range(5)))
             _, _, errors = self.config("check", self.path)
             self.assertEqual(count, errors.count("series: all groups have"), errors)
 
     def test_an_empty_key_removes_a_group(self):
-        with open(self.path, "w", encoding="utf-8") as file:
-            file.write('[group "a"]\nby = servce\n[group "a"]\nby =\n[group "b"]\nby = src\n'
-                       '[sink "n"]\noutput = null\n')
+        lab.write(self.path, '[group "a"]\nby = servce\n[group "a"]\nby =\n[group "b"]\nby = src\n'
+                             '[sink "n"]\noutput = null\n')
         code, out, errors = self.config("show", "-o", "json", self.path)
         self.assertEqual((0, ""), (code, errors))
         self.assertEqual([("b", "by", "src")],
@@ -152,8 +149,7 @@ class GroupsTest(GroupedTest):
         self.assertIn(f"\n  many: by src,dst,port: {len(PORTS)} of 500 series; ", text)
 
     def records(self, name):
-        with open(self.lab.path(name), encoding="utf-8") as file:
-            return list(take_host(json.loads(line) for line in file))
+        return list(take_host(lab.json_lines(self.lab.path(name))))
 
 
 class Groups(GroupsTest):
@@ -276,9 +272,6 @@ class Tcp(GroupsTest):
         super().setUp()
         if not {"sessions", "drops"} <= {name for name, is_there in features().items() if is_there}:
             self.skipTest("the kernel does not let programs follow TCP sockets and drops")
-        seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
-        self.note(f"NETOBS_TEST_SEED={seed}")
-        self.random = random.Random(seed)
         self.made = self.failed = 0
         self.weight = 1  # of exchanges: later ports have more bytes
         for ns in self.a, self.b:

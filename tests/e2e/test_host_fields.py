@@ -21,8 +21,7 @@ PACKETS = 20
 
 def machine_id():
     try:
-        with open("/etc/machine-id", encoding="ascii") as file:
-            return file.read().strip()
+        return lab.read("/etc/machine-id").strip()
     except OSError:
         return None
 
@@ -57,18 +56,15 @@ class Config(Configured, lab.LabTest):
             ('[sink "a"]\noutput = json:/x\nfield.Bytes = 1', "3:15: json: option field.Bytes: "),
             ("[hots]\nfield.a = b", "1:1: there is no section 'hots'; did you mean 'host'?"),
         ))
-        with open(self.path, "w", encoding="utf-8") as file:
-            file.write('[host]\nfield.Bytes = 1\n[sink "j"]\noutput = json:/x\n')
+        lab.write(self.path, '[host]\nfield.Bytes = 1\n[sink "j"]\noutput = json:/x\n')
         self.assertEqual(1, self.config("check", self.path)[2].count("field.Bytes"))
         for many in 64, 65:
-            with open(self.path, "w", encoding="utf-8") as file:
-                file.write("[host]\n" + "".join(f"field.f{i} = {i}\n" for i in range(many)) +
-                           '[sink "n"]\noutput = json:/x\n')
+            lab.write(self.path, "[host]\n" + "".join(f"field.f{i} = {i}\n" for i in range(many)) +
+                                 '[sink "n"]\noutput = json:/x\n')
             self.assertEqual(int(many > 64), self.config("check", self.path)[0])
 
     def test_the_last_of_several_counts_and_is_shown(self):
-        with open(self.path, "w", encoding="utf-8") as file:
-            file.write('[host]\nfield.a = 1\nfield.a = 2\nfield.b = 3\n[sink "n"]\noutput = null\n')
+        lab.write(self.path, '[host]\nfield.a = 1\nfield.a = 2\nfield.b = 3\n[sink "n"]\noutput = null\n')
         code, out, errors = self.config("show", "-o", "json", self.path)
         self.assertEqual((0, ""), (code, errors))
         self.assertEqual({"field.a": "2", "field.b": "3"},

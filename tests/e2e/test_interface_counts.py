@@ -4,8 +4,6 @@
 
 import collections
 import math
-import os
-import random
 import signal
 import threading
 
@@ -41,9 +39,6 @@ KINDS = {
 class InterfaceCounts(lab.LabTest):
     def setUp(self):
         super().setUp()
-        self.seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
-        self.note(f"NETOBS_TEST_SEED={self.seed}")
-        self.random = random.Random(self.seed)
         self.a, self.b = self.lab.ns("a"), self.lab.ns("b")
         self.names = [f"eth{i}" for i in range(WIRES)]
         for name in self.names:
@@ -110,8 +105,7 @@ class InterfaceCounts(lab.LabTest):
 
     def rules(self):
         path = self.lab.path("rules")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(f"reject udp port {REJECTED}\ndefault accept\n")
+        lab.write(path, f"reject udp port {REJECTED}\ndefault accept\n")
         return path
 
     def check_seen(self, counts, before):

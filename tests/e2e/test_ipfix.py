@@ -3,8 +3,6 @@
 # Needs: libfixbuf-tools nfdump pmacct tshark
 """IPFIX: what collectors of others make of it is what JSON lines say."""
 
-import json
-import subprocess
 
 from lib import capfile
 from lib import collectors
@@ -57,8 +55,7 @@ def some_of_all():
 
 
 def records_of(path):
-    with open(path, encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+    return lab.json_lines(path)
 
 
 class Collectors(lab.LabTest):
@@ -279,27 +276,6 @@ class Replayed(Collectors):
         self.assertEqual((0, 0), (loss[164], loss[165]))
         loss = by_scope[144, 166, 167, 168, 152, 153]
         self.assertEqual((0, 0, 0), (loss[166], loss[167], loss[168]))
-
-    def test_wrong_specs_are_refused_with_the_reason(self):
-        for spec, words in (
-                ("udp://h?mtu=200", "option mtu: '200' is not from 776"),
-                ("udp://h?color=red", "unknown option 'color'"),
-                ("udp://h:port", "the port is not"), ("udp://h:", "the port"),
-                ("udp://:4739", "has no host"), ("tcp://", "has no host"),
-                ("sctp://h", "must begin with udp://, tcp://"),
-                ("udp://h?timestamps=s", "ms|us|ns"),
-                ("udp://h?source=here", "not an IP address"),
-                ("udp://h?ca=/x", "for TLS only"),
-                ("udp://h?pen=0", "option pen"),
-                ("udp://h?rotate.bytes=1M", "unknown option 'rotate.bytes'"),
-                ("file:/tmp/x?source=::1", "unknown option 'source'"),
-                ("tls://h?ca=/nosuchfile", "/nosuchfile")):
-            with self.subTest(spec):
-                done = subprocess.run(
-                    [observer.netobsctl(), "flows", "-o", f"ipfix:{spec}"],
-                    stderr=subprocess.PIPE, text=True, check=False)
-                self.assertEqual(2, done.returncode, done.stderr)
-                self.assertIn(words, done.stderr)
 
 
 class Live(Collectors):

@@ -19,11 +19,7 @@ class Files(ipfix_lab.IpfixTest):
         for name in sorted(os.listdir(where)):
             if not name.startswith("flows"):
                 continue
-            with open(os.path.join(where, name), "rb") as file:
-                session = ipfix.Session()
-                found[name] = sum((numbers(session.follow(session.read(message)))
-                                   for message in ipfix.split(file.read())),
-                                  collections.Counter())
+            found[name] = numbers(ipfix.read_file(os.path.join(where, name)))
         return found
 
     def test_files_that_rotate_have_all_and_stand_alone(self):
@@ -88,10 +84,7 @@ class Files(ipfix_lab.IpfixTest):
                 self.check_full_disk(options)
 
     def check_full_disk(self, options):
-        where = self.lab.path(f"disk{len(options)}")
-        os.mkdir(where)
-        lab.run("mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", where)
-        self.lab.defer(lab.run, "umount", where)
+        where = self.lab.small_disk(self.lab.path(f"disk{len(options)}"), "256k")
         self.feed(f"ipfix:file:{where}/flows.ipfix{options}", "--records", 10000)
         lab.wait_for(self.log, "a word about it")
         lab.run("mount", "-o", "remount,size=64m", where)

@@ -3,13 +3,9 @@
 # Label: broker
 """Records to a Kafka broker of the last version with ZooKeeper's ways, 3.9."""
 
-import subprocess
-import unittest
-
 from lib import kafka
 from lib import kafka_tests
 from lib import lab
-from lib import observer
 
 
 class Kafka3(kafka_tests.KafkaTests, kafka_tests.KafkaFailureTests,
@@ -49,60 +45,6 @@ class Kafka3(kafka_tests.KafkaTests, kafka_tests.KafkaFailureTests,
         result = feed.finish()
         self.check_fed(result, self.topic())
         self.assertEqual(0, result["stats"]["dropped"]["refused"]["records"])
-
-
-class Spec(unittest.TestCase):
-    """What is wrong is refused at the start, with the reason."""
-
-    REFUSED = {
-        "kafka": "no broker",
-        "kafka:": "nothing follows",
-        "kafka://": "no broker",
-        "kafka:///flows": "no broker",
-        "kafka:broker/flows": "no broker",
-        "kafka://broker": "no topic",
-        "kafka://broker/": "no topic",
-        "kafka://broker,/flows": "HOST",
-        "kafka://broker:x/flows": "HOST",
-        "kafka://broker:0/flows": "HOST",
-        "kafka://[::1/flows": "HOST",
-        "kafka://broker/a%20b": "cannot be a topic",
-        "kafka://broker/a/b": "cannot be a topic",
-        "kafka://broker/flows?encoding=xml": "protobuf|json",
-        "kafka://broker/flows?records=flow,stats":
-            "protobuf cannot represent stats",
-        "kafka://broker/flows?records=flow,alert":
-            "flow needs a topic and a sink of its own",
-        "kafka://broker/flows?key=none&nokey=1": "unknown option 'nokey'",
-        "kafka://broker/flows?key=5": "addresses|flow|host|none",
-        "kafka://broker/flows?agent_ip=me": "not an IP address",
-        "kafka://broker/flows?rdkafka.linger=1": "No such configuration",
-        "kafka://broker/flows?rdkafka.linger.ms=x": "linger.ms",
-        "kafka://broker/flows?rdkafka.bootstrap.servers=a": "the target",
-        "kafka://broker/flows?rdkafka.acks=0": "acks",
-        "kafka://broker/flows?tls=maybe": "no|yes|unverified",
-        "kafka://broker/flows?ca=/dev/null": "needs tls=yes",
-        "kafka://broker/flows?tls=yes&ca=/nonexistent": "No such file",
-        "kafka://broker/flows?tls=yes&cert=/dev/null": "need each other",
-        "kafka://broker/flows?sasl=plain": "needs user",
-        "kafka://broker/flows?sasl=plain&user=a": "needs password_file",
-        "kafka://broker/flows?sasl=plain&user=a&password_file=/nonexistent":
-            "No such file",
-        "kafka://broker/flows?sasl=plain&user=a&password_file=/dev/null":
-            "No data",
-        "kafka://broker/flows?user=a": "needs sasl",
-    }
-
-    def test_wrong_specs(self):
-        for spec, reason in self.REFUSED.items():
-            with self.subTest(spec):
-                done = subprocess.run(
-                    [observer.netobsctl(), "flows", "-r", "/dev/null", "-o",
-                     spec], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                    text=True, timeout=60, check=False)
-                observer.check_sanitizer(done.stderr)
-                self.assertEqual(2, done.returncode, done.stderr)
-                self.assertIn(reason, done.stderr)
 
 
 if __name__ == "__main__":

@@ -97,8 +97,7 @@ class Live(lab.WiredTest):
     def test_no_process_is_refused(self):
         child = subprocess.Popen(["true"])
         child.wait()
-        done = subprocess.run([observer.netobsctl(), "trace", "--pid", f"{child.pid}"],
-                              stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        done = observer.run("trace", "--pid", f"{child.pid}", code=None)
         if os.readlink("/proc/self/ns/pid") == "pid:[4026531836]":
             self.assertEqual((done.returncode, done.stderr.splitlines()[0]),
                              (1, f"netobsctl trace: --pid {child.pid}: there is no such process"))

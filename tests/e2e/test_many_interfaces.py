@@ -26,8 +26,7 @@ MARK = "1852793459" # what netobs writes there
 
 
 def read_knob():
-    with open(KNOB, encoding="ascii") as file:
-        return file.read().strip()
+    return lab.read(KNOB).strip()
 
 
 class ManyInterfaces(lab.LabTest):
@@ -41,8 +40,7 @@ class ManyInterfaces(lab.LabTest):
 
     def batch(self, lines):
         path = self.lab.path("batch")
-        with open(path, "w", encoding="ascii") as file:
-            file.write("\n".join(lines) + "\n")
+        lab.write(path, "\n".join(lines) + "\n")
         self.a.ip("-batch", path)
 
     def pairs(self, first, count):

@@ -42,8 +42,7 @@ class ControlGroup:
 
     @staticmethod
     def write(directory, name, value):
-        with open(os.path.join(directory, name), "w", encoding="ascii") as file:
-            file.write(str(value))
+        lab.write(os.path.join(directory, name), str(value))
 
     def enter(self):
         """For a child before it runs its program."""

@@ -6,7 +6,6 @@
 import http.client
 import json
 import os
-import random
 import re
 import socket
 import stat
@@ -50,8 +49,7 @@ class Served(lab.WiredTest):
 class Metrics(Served):
     def test_values_are_those_of_the_statistics(self):
         rules = self.lab.path("rules")
-        with open(rules, "w", encoding="utf-8") as file:
-            file.write('reject udp port 5002\naccept icmp\ndefault accept\n')
+        lab.write(rules, 'reject udp port 5002\naccept icmp\ndefault accept\n')
         run = self.observe("--rules", rules)
         traffic.ping(self.a, "192.0.2.2", 10)
         traffic.udp(self.a, "192.0.2.1", self.b, "192.0.2.2", [100] * 50)
@@ -116,8 +114,7 @@ class Metrics(Served):
                         frames.tcp(1024, 80, ACK, b"again" * 10)))
         self.a.send_frames("eth0", [data] * 3)
         records = run.stop().records
-        with open(path, encoding="utf-8") as file:
-            found = metrics.Samples(file.read())
+        found = metrics.Samples(lab.read(path))
         for name, key, new in (("rtt", "TimeFlowRttNs", "RttSamples"),
                                ("path_rtt", "PathRttNs", "RttSamples"),
                                ("response_time", "ResponseTimeNs", "AppResponses"),
@@ -199,14 +196,12 @@ class Metrics(Served):
         traffic.ping(self.a, "192.0.2.2", 5)
         seen = set()
         for _ in range(200):
-            with open(path, encoding="utf-8") as file:
-                text = file.read()
+            text = lab.read(path)
             self.assertTrue(text.endswith("\n"))
             seen.add(tuple(family.name for family in metrics.Samples(text).families))
         self.assertEqual(1, len(seen))
         run.stop()
-        with open(path, encoding="utf-8") as file:
-            last = metrics.Samples(file.read())
+        last = metrics.Samples(lab.read(path))
         last.check_identity()
         self.assertEqual(10, last.value("netobs_seen_packets_total"))
         self.assertEqual([], [name for name in os.listdir(self.lab.dir) if ".new" in name])
@@ -256,8 +251,7 @@ class Packaging(Served):
 
     def test_metrics_that_they_name_exist(self):
         rules = self.lab.path("rules")
-        with open(rules, "w", encoding="utf-8") as file:
-            file.write("default accept\n")
+        lab.write(rules, "default accept\n")
         run = self.observe("--rules", rules, "-o", f"ipfix:file:{self.lab.path('flows')}")
         traffic.ping(self.a, "192.0.2.2", 1)
         self.await_value(run, 2, "netobs_exported_packets_total")
@@ -385,9 +379,6 @@ class Hostile(Served):
 
     def setUp(self):
         super().setUp()
-        self.seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
-        self.note(f"NETOBS_TEST_SEED={self.seed}")
-        self.random = random.Random(self.seed)
         self.scrapes = 0
         self.errors = []
         self.is_over = threading.Event()

@@ -110,9 +110,8 @@ class NeighbourTcx(NeighbourTest):
     def test_netobs_of_another_process_hides_nothing(self):
         """Also where it cannot be recognised by the names of its programs."""
         kept = self.lab.path("netobsctl-run")
-        with open(kept, "w", encoding="utf-8") as file:
-            file.write(f"#!/bin/sh\nexec {shlex.join(with_only(NEEDED))} {observer.netobsctl()} "
-                       '"$@"\n')
+        lab.write(kept, f"#!/bin/sh\nexec {shlex.join(with_only(NEEDED))} {observer.netobsctl()} "
+                        '"$@"\n')
         os.chmod(kept, 0o755)
         lesser = Observer(self.lab, self.a, "-i", "eth0", "--interval", "0.2", program=kept)
         lesser.wait_attached(self.point)

@@ -142,8 +142,7 @@ class Ecs(ServiceTest):
         traffic.udp_refused(self.a, self.A4, self.B4)
         traffic.ping(self.a, self.B4)
         self.stop()
-        with open(self.lab.path("all"), encoding="utf-8") as file:
-            records = list(take_host(map(json.loads, file)))
+        records = list(take_host(lab.json_lines(self.lab.path("all"))))
         expected = collections.Counter(f"netobs.{record.get('type', 'flow')}" for record in records)
         self.assertLessEqual({f"netobs.{name}" for name in ("flow", "session", "alert", "group", "drop")},
                              set(expected))

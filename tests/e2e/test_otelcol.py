@@ -248,8 +248,7 @@ class Service(ServiceTest):
         self.assertGreater(found.total(), 0)
 
     def told(self, name):
-        with open(self.lab.path(name), encoding="utf-8") as file:
-            return list(take_host(map(json.loads, file)))
+        return list(take_host(lab.json_lines(self.lab.path(name))))
 
     @staticmethod
     def sorted(records):

@@ -50,8 +50,7 @@ class OutputFaults(lab.WiredTest):
                      f"{sent} packets in the file", 30)
 
     def messages(self):
-        with open(self.lab.path("messages"), encoding="utf-8") as file:
-            return file.read()
+        return lab.read(self.lab.path("messages"))
 
     def finish(self, process):
         process.send_signal(signal.SIGINT)
@@ -90,10 +89,7 @@ class OutputFaults(lab.WiredTest):
 
     def test_one_that_fails_disturbs_no_other(self):
         """Away, on a full disk, with a spool that is full: the file has all."""
-        os.mkdir(self.lab.path("full"))
-        lab.run("mount", "-t", "tmpfs", "-o", "size=64k", "none",
-                self.lab.path("full"))
-        self.lab.defer(lab.run, "umount", "-l", self.lab.path("full"))
+        self.lab.small_disk(self.lab.path("full"), "64k")
         process = self.start(
             f"json:unix:{self.lab.path('away')}?spool.max_bytes=1M",
             f"json:{self.lab.path('full')}/records?spool.max_bytes=1M",

@@ -78,8 +78,7 @@ def recipes():
         path = os.path.join(os.environ["NETOBS_SOURCE"], source)
         if not os.path.exists(path):
             path += ".in"  # it has lists that are made
-        with open(path, encoding="utf-8") as file:
-            blocks = FENCE.findall(file.read().replace("\\_", "_"))
+        blocks = FENCE.findall(lab.read(path).replace("\\_", "_"))
         yield from (block.replace("/proc/1234/", "/proc/self/") for block in blocks
                     if VERBS.search(block) and not ELSEWHERE.search(block))
 
@@ -130,11 +129,9 @@ class Recipes(lab.LabTest):
         made = certs.Certificates(self.lab.path("certs"))
         made.sign("cert", "DNS:host.example")
         os.rename(made.path("cert.key"), made.path("key.pem"))
-        with open(made.path("kafka.password"), "w", encoding="ascii") as file:
-            file.write("secret\n")
+        lab.write(made.path("kafka.password"), "secret\n")
         os.link(made.path("kafka.password"), made.path("clickhouse.password"))
-        with open(made.path("elastic.headers"), "w", encoding="ascii") as file:
-            file.write("Authorization: ApiKey secret\n")
+        lab.write(made.path("elastic.headers"), "Authorization: ApiKey secret\n")
 
     def test_each_works_as_written(self):
         self.make_secrets()

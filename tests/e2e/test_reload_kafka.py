@@ -7,7 +7,6 @@ consumer of its Kafka topic finds each packet in one record.
 """
 
 import os
-import random
 import time
 
 from lib import lab
@@ -19,12 +18,6 @@ ACCEPT = ('[filter "all"]', "match = ip or not ip", "action = accept")
 
 
 class ReloadKafka(KafkaServiceTest):
-    def setUp(self):
-        super().setUp()
-        self.seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
-        self.note(f"NETOBS_TEST_SEED={self.seed}")
-        self.random = random.Random(self.seed)
-
     def test_restarts_in_a_flood(self):
         self.begin()
         self.flood()

@@ -8,7 +8,6 @@ account for each record, whatever has been replaced.
 import contextlib
 import json
 import os
-import random
 import signal
 import socket
 import threading
@@ -155,13 +154,11 @@ class Answers(OutageTest):
         self.assertLess(min(self.gaps), WATCHDOG_S)
 
     def test_files_on_a_full_disk(self):
-        lab.run("mount", "-t", "tmpfs", "-o", "size=1M", "none", self.disk)
-        self.addCleanup(lab.run, "umount", self.disk)
+        self.lab.small_disk(self.disk, "1M")
         self.run_case("files", 0, False)
 
     def test_files_of_ipfix_on_a_full_disk(self):
-        lab.run("mount", "-t", "tmpfs", "-o", "size=1M", "none", self.disk)
-        self.addCleanup(lab.run, "umount", self.disk)
+        self.lab.small_disk(self.disk, "1M")
         self.run_case("files of IPFIX", 0, False)
 
     def test_json_away(self):
@@ -226,9 +223,6 @@ class Totals(OutageTest):
 
     def setUp(self):
         super().setUp()
-        self.seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
-        self.note(f"NETOBS_TEST_SEED={self.seed}")
-        self.random = random.Random(self.seed)
         self.before = {}
 
     def spec(self, name):
@@ -298,8 +292,7 @@ class Totals(OutageTest):
         os.kill(self.pid, signal.SIGTERM)
         self.process.wait(timeout=60)
         observer.check_sanitizer(self.messages())
-        with open(self.last, encoding="utf-8") as file:
-            self.assertTrue(self.check(file.read()))
+        self.assertTrue(self.check(lab.read(self.last)))
         sums = {count: sum(total[count] for total in self.before.values())
                 for count in COUNTS}
         self.assertEqual(0, sums["pending"])

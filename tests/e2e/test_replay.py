@@ -7,7 +7,6 @@ import collections
 import contextlib
 import fcntl
 import os
-import random
 import signal
 import socket
 import struct
@@ -227,18 +226,15 @@ class Replay(lab.LabTest):
 
     def test_a_router_between_interfaces_of_pcapng(self):
         """It changes what routers do; packets with the same content, and losses, at random."""
-        seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
-        self.note(f"NETOBS_TEST_SEED={seed}")
-        rng = random.Random(seed)
         packets, seen = [], []
         for at, frame in conversation() * 3:
-            at += rng.randrange(STEP)
+            at += self.random.randrange(STEP)
             packets.append((at, frame))
             seen.append((at, 0, frame))
             for i in (1, 2):
-                at += rng.randrange(STEP // 2)
+                at += self.random.randrange(STEP // 2)
                 frame = routed(frame)
-                if rng.random() < 0.1: # lost behind this interface
+                if self.random.random() < 0.1: # lost behind this interface
                     break
                 seen.append((at, i, frame))
         whole = truth.sums(self.save(capfile.pcap(capfile.ETHERNET, sorted(packets))))

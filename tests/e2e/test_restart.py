@@ -10,7 +10,6 @@ import json
 import os
 import signal
 import struct
-import subprocess
 import time
 
 from lib import bpf
@@ -39,6 +38,10 @@ class RestartTest(PersistentTest):
         self.rewrite(*parts, more=more, **options)
         self.start(*command)
 
+    def run_once(self):
+        self.begin()
+        self.stop()
+
     def rewrite(self, *parts, more="", **options):
         """The configuration of the run."""
         self.write(*self.persist(), *parts, sinks=(f"run{self.runs}",),
@@ -48,16 +51,7 @@ class RestartTest(PersistentTest):
         self.write(*self.persist(), sinks=(), more=more)
         with open(self.path, "a", encoding="utf-8") as file:
             file.write(f'[sink "none"]\noutput = {output}\n')
-        done = subprocess.run(self.a.command(observer.netobsctl(), "run", "-c", self.path),
-                              text=True, capture_output=True, timeout=60, check=False)
-        observer.check_sanitizer(done.stderr)
-        self.assertEqual(1, done.returncode, done.stderr)
-
-    def status(self):
-        done = subprocess.run([observer.netobsctl(), "status", "--socket", self.control,
-                               "-o", "json"], text=True, capture_output=True, timeout=60,
-                              check=True)
-        return json.loads(done.stdout)
+        observer.run("run", "-c", self.path, ns=self.a, code=1)
 
     def send(self, count):
         traffic.udp(self.a, self.A4, self.b, self.B4, [100] * count)
@@ -69,25 +63,23 @@ class RestartTest(PersistentTest):
         self.assertNotIn("not accounted for", self.messages())
         return exported
 
+    def end(self, packets):
+        """Of a run that has reported so many."""
+        self.stop()
+        self.assertEqual(packets, self.report())
+
     def records(self):
-        with open(self.lab.path(f"run{self.runs}"), encoding="utf-8") as file:
-            return [json.loads(line) for line in file]
+        return lab.json_lines(self.lab.path(f"run{self.runs}"))
 
     def ctl(self, verb, *arguments, code=0, command=()):
-        done = subprocess.run(
-            self.a.command(*command, observer.netobsctl(), verb, "--persist-dir", self.set,
-                           *arguments),
-            text=True, capture_output=True, timeout=60, check=False)
-        observer.check_sanitizer(done.stderr)
-        self.assertEqual(code, done.returncode, done.stderr)
+        done = observer.run(verb, "--persist-dir", self.set, *arguments, ns=self.a, code=code, under=command)
         return done.stdout + done.stderr
 
     def change_layout(self):
         """The set is one of another version of netobs."""
         path = ctypes.create_string_buffer(f"{self.set}/state".encode())
         fd, _ = bpf.bpf(OBJ_GET, struct.pack("<QII", ctypes.addressof(path), 0, 0))
-        with open(f"/proc/self/fdinfo/{fd}", encoding="ascii") as file:
-            size = int(file.read().split("value_size:")[1].split()[0])
+        size = int(lab.read(f"/proc/self/fdinfo/{fd}").split("value_size:")[1].split()[0])
         key, value = ctypes.create_string_buffer(4), ctypes.create_string_buffer(size + 8)
         names = struct.pack("<IIQQQ", fd, 0, ctypes.addressof(key),
                             ctypes.addressof(value), 0)
@@ -124,14 +116,12 @@ class Restart(RestartTest):
     def test_packets_in_between_have_their_times(self):
         self.begin()
         self.send(7)
-        self.stop()
-        self.assertEqual(7, self.report())
+        self.end(7)
         began = time.time()
         self.send(5)
         ended = time.time()
         self.begin()
-        self.stop()
-        self.assertEqual(5, self.report())
+        self.end(5)
         for record in self.records():
             self.assertEqual(["eth0"], record["Interfaces"])
             self.assertGreaterEqual(record["TimeFlowStartMs"] / 1000, began - 0.1)
@@ -149,16 +139,14 @@ class Restart(RestartTest):
         self.send(4)
         self.begin(interfaces=("/eth/",))
         traffic.udp(self.a, "203.0.113.1", self.b, "203.0.113.2", [100] * 3)
-        self.stop()
-        self.assertEqual(6 + 4 + 3, self.report())
+        self.end(6 + 4 + 3)
         by_name = {}
         for record in self.records():
             (name,) = record["Interfaces"]
             by_name[name] = by_name.get(name, 0) + record["Packets"]
         self.assertEqual({"eth1": 6, "eth0": 4, "eth2": 3}, by_name)
         # An interface that is no longer selected is detached.
-        self.begin()
-        self.stop()
+        self.run_once()
         self.assertEqual(0, bpf.attached(self.a, "eth2"))
         self.assertEqual(2, bpf.attached(self.a, "eth0"))
 
@@ -169,15 +157,13 @@ class Restart(RestartTest):
         self.stop()
         self.send(5)
         self.begin(interfaces=(there, "eth0"))
-        self.stop()
-        self.assertEqual(5, self.report())
+        self.end(5)
         self.assertEqual({self.a.inode, self.b.inode},
                          {inode for record in self.records()
                           for inode in record["NetnsInodes"]})
         self.send(6)
         self.begin()
-        self.stop()
-        self.assertEqual(6, self.report())
+        self.end(6)
         self.assertEqual(0, bpf.attached(self.b, "eth0"))
 
     def test_namespaces_that_return_keep_their_numbers(self):
@@ -197,8 +183,7 @@ class Restart(RestartTest):
         self.begin(interfaces=("eth0", there))
         self.assertNotIn("which already is", self.messages())
         self.assertEqual(before, sorted(os.listdir(links)))
-        self.stop()
-        self.assertEqual(5, self.report())
+        self.end(5)
         self.assertEqual({self.a.inode, self.b.inode},
                          {inode for record in self.records()
                           for inode in record["NetnsInodes"]})
@@ -213,33 +198,27 @@ class Restart(RestartTest):
 
         self.begin(*rules("tcp"), more="default_action = accept")
         self.send(3)
-        self.stop()
-        self.assertEqual(3, self.report())
+        self.end(3)
         self.send(4)
         self.begin(*rules("tcp", "udp"), more="default_action = accept")
         self.send(5)
-        self.stop()
-        self.assertEqual(4, self.report())
+        self.end(4)
         self.assertEqual(5, self.stats()["filtered"]["packets"])
         self.begin()
         self.send(2)
-        self.stop()
-        self.assertEqual(2, self.report())
+        self.end(2)
 
     def test_another_sampling(self):
         """Records name the sampling of their packets."""
-        self.begin()
-        self.stop()
+        self.run_once()
         self.send(5)
         self.begin(more="sampling = flow:2")
-        self.stop()
-        self.assertEqual(5, self.report())
+        self.end(5)
         self.assertEqual({1}, {record.get("Sampling") for record in self.records()})
 
     def test_another_sampling_after_a_failed_start(self):
         """Neither earlier packets nor packets that its own programs counted are mislabelled."""
-        self.begin()
-        self.stop()
+        self.run_once()
         self.send(5)
         self.fail_to_start(more="sampling = 3", output="json:/proc/none/flows")
         self.send(300)
@@ -263,8 +242,7 @@ class Restart(RestartTest):
         self.assertIn("max_flows, attach_order: ", self.messages())
         self.assertEqual(["max_flows", "attach_order"], self.status()["kept_keys"])
         self.send(4)
-        self.stop()
-        self.assertEqual(4, self.report())
+        self.end(4)
         self.ctl("detach")
         self.begin("[limits]", "max_flows = 20000", more="attach_order = last")
         self.assertNotIn("max_flows", self.messages())
@@ -282,16 +260,14 @@ class Restart(RestartTest):
             self.supervisor.wait("STATUS=")
         self.kill()
         self.send(5)
-        self.begin()
-        self.stop()
+        self.run_once()
         self.assertEqual(5, self.stats()["exported"]["packets"])
         self.assertEqual(0, self.lost())
         self.begin(more="[flows]\nactive_timeout = 60s")
         self.send(6)
         self.supervisor.wait("STATUS=Observing 1 interfaces: 6 packets")
         self.kill()
-        self.begin()
-        self.stop()
+        self.run_once()
         self.assertEqual(6, self.lost())
 
     def test_kills_in_a_flood(self):
@@ -308,8 +284,7 @@ class Restart(RestartTest):
         self.lost()
         self.begin()
         self.send(3)
-        self.stop()
-        self.assertEqual(3, self.report())
+        self.end(3)
 
 
 class Sets(RestartTest):
@@ -317,8 +292,7 @@ class Sets(RestartTest):
 
     def test_another_layout(self):
         """Its packets are counted as lost, and all later ones are reported."""
-        self.begin()
-        self.stop()
+        self.run_once()
         self.send(5)
         self.change_layout()
         self.assertIn('"readable":false', self.ctl("check", "-o", "json"))
@@ -330,8 +304,7 @@ class Sets(RestartTest):
         self.assertEqual(4, self.stats()["exported"]["packets"])
         self.send(3)
         self.begin()
-        self.stop()
-        self.assertEqual(3, self.report())
+        self.end(3)
 
     def test_another_layout_in_a_flood(self):
         """Each packet is either reported or counted as lost."""
@@ -351,8 +324,7 @@ class Sets(RestartTest):
         for name in ("maps/l1_buckets", "state", "namespaces", "interfaces",
                      "maps/overflow_1", "links/none"):
             with self.subTest(name):
-                self.begin()
-                self.stop()
+                self.run_once()
                 if name == "links/none":
                     for link in os.listdir(f"{self.set}/links"):
                         os.unlink(f"{self.set}/links/{link}")
@@ -362,8 +334,7 @@ class Sets(RestartTest):
                 if name.startswith(("maps", "state")):
                     self.assertIn("persist: ", self.messages())
                 self.send(4)
-                self.stop()
-                self.assertEqual(4, self.report())
+                self.end(4)
                 self.assertEqual(2, bpf.attached(self.a, "eth0"))
 
     def test_what_a_killed_detach_left(self):
@@ -376,28 +347,22 @@ class Sets(RestartTest):
         os.unlink(f"{self.set}/state")
         self.begin()
         self.send(4)
-        self.stop()
-        self.assertEqual(4, self.report())
+        self.end(4)
 
     def test_one_process_at_a_time(self):
         self.begin()
         with open(self.path, "a", encoding="utf-8") as file:
             file.write("[control]\npath = none\n")
-        done = subprocess.run(self.a.command(observer.netobsctl(), "run", "-c", self.path),
-                              text=True, capture_output=True, timeout=60, check=False)
-        observer.check_sanitizer(done.stderr)
-        self.assertEqual(1, done.returncode)
+        done = observer.run("run", "-c", self.path, ns=self.a, code=1)
         self.assertIn(f"process {self.pid} uses it", done.stderr)
         self.assertIn(f"process {self.pid} uses it", self.ctl("detach", code=1))
         self.send(4)
-        self.stop()
-        self.assertEqual(4, self.report())
+        self.end(4)
 
     def test_detach(self):
         before = bpf.snapshot(self.a, "eth0")
         self.assertIn("nothing is left", self.ctl("detach"))
-        self.begin()
-        self.stop()
+        self.run_once()
         self.send(3)
         self.assertIn("used by no process, 3 packets wait", self.ctl("check"))
         text = self.ctl("detach")
@@ -408,26 +373,22 @@ class Sets(RestartTest):
         self.assertIn("nothing is left", self.ctl("detach"))
         self.begin()
         self.send(4)
-        self.stop()
-        self.assertEqual(4, self.report())
+        self.end(4)
 
     def test_detach_without_privileges(self):
         """An error names the missing privileges, and nothing has been removed."""
-        self.begin()
-        self.stop()
+        self.run_once()
         self.send(3)
         os.chmod(os.path.dirname(self.bpffs), 0o711)
         self.assertIn("it needs CAP_BPF", self.ctl("detach", code=1, command=[
             "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]))
         self.send(4)
         self.begin()
-        self.stop()
-        self.assertEqual(7, self.report())
+        self.end(7)
 
     def test_directories_of_others(self):
         """Who can write there could replace the tables: nothing of it is used."""
-        self.begin()
-        self.stop()
+        self.run_once()
         above = os.path.dirname(self.set)
         for path, owner, mode in ((self.set, 65534, 0o700), (self.set, 0, 0o770),
                                   (f"{self.set}/links", 65534, 0o700),
@@ -446,12 +407,10 @@ class Sets(RestartTest):
                 self.assertEqual(owner != 0, "run as that user" in message)
                 self.assertEqual(owner == 0, "others can change" in message)
                 self.send(4)
-                self.stop()
-                self.assertEqual(4, self.report())
+                self.end(4)
                 os.chown(path, before.st_uid, -1)
                 os.chmod(path, before.st_mode & 0o7777)
-        self.begin()
-        self.stop()
+        self.run_once()
         # The set has counted them all the time.
         self.assertEqual(6 * 4, self.report())
 
@@ -462,32 +421,25 @@ class Sets(RestartTest):
         os.makedirs(f"{self.set}/maps")
         sent = traffic.flood(self.lab, self.a, "eth0", "--flows", FLOWS, "--packets", FLOWS,
                              "--dest", self.B4)["packets"]
-        self.stop()
-        self.assertEqual(sent, self.report())
+        self.end(sent)
         self.assertEqual([], os.listdir(f"{self.set}/maps"))
         for part in "/maps", "":
             os.rmdir(self.set + part)
         os.rename(moved, self.set)
         self.send(4)
         self.begin()
-        self.stop()
-        self.assertEqual(4, self.report())
+        self.end(4)
 
     def test_a_failed_start_leaves_things_as_they_were(self):
         self.write(*self.persist(), interfaces=("nosuchif",))
-        command = self.a.command(observer.netobsctl(), "run", "-c", self.path)
-        self.assertEqual(1, subprocess.run(command, check=False, timeout=60,
-                                           stderr=subprocess.DEVNULL).returncode)
+        observer.run("run", "-c", self.path, ns=self.a, code=1)
         self.assertEqual(0, bpf.attached(self.a, "eth0"))
-        self.begin()
-        self.stop()
+        self.run_once()
         self.write(*self.persist(), interfaces=("eth0", "nosuchif"))
-        self.assertEqual(1, subprocess.run(command, check=False, timeout=60,
-                                           stderr=subprocess.DEVNULL).returncode)
+        observer.run("run", "-c", self.path, ns=self.a, code=1)
         self.send(4)
         self.begin()
-        self.stop()
-        self.assertEqual(4, self.report())
+        self.end(4)
 
     def test_where_nothing_can_be_pinned(self):
         """The service does its job all the same."""
@@ -501,8 +453,7 @@ class Sets(RestartTest):
                 self.begin()
                 self.assertIn(why, self.messages())
                 self.send(4)
-                self.stop()
-                self.assertEqual(4, self.report())
+                self.end(4)
                 self.assertEqual(0, bpf.attached(self.a, "eth0"))
 
 
@@ -516,8 +467,7 @@ class Clsact(RestartTest):
 
     def test_detach_without_privileges(self):
         """The owner of the directory may remove its files, and not the filters."""
-        self.begin()
-        self.stop()
+        self.run_once()
         self.send(3)
         self.assertIn("it needs CAP_BPF", self.ctl("detach", code=1, command=[
             "setpriv", "--securebits=+noroot", "--bounding-set=-all", "--inh-caps=-all",
@@ -525,16 +475,14 @@ class Clsact(RestartTest):
         self.assertEqual(2, bpf.attached(self.a, "eth0"))
         self.send(4)
         self.begin()
-        self.stop()
-        self.assertEqual(7, self.report())
+        self.end(7)
 
     def test_kill_and_detach(self):
         before = bpf.snapshot(self.a, "eth0")
         self.begin()
         self.kill()
         self.send(5)
-        self.begin()
-        self.stop()
+        self.run_once()
         self.assertEqual(5, self.stats()["exported"]["packets"])
         self.assertEqual(0, self.lost())
         self.assertEqual(2, bpf.attached(self.a, "eth0"))

@@ -9,7 +9,6 @@ NETOBS_TEST_KILLS says how often in all tests, NETOBS_TEST_SEED repeats the time
 import contextlib
 import json
 import os
-import random
 import re
 import socket
 import threading
@@ -59,9 +58,6 @@ class Kills(PersistentTest):
 
     def setUp(self):
         super().setUp()
-        self.seed = os.environ.get("NETOBS_TEST_SEED") or str(random.getrandbits(32))
-        self.note(f"NETOBS_TEST_SEED={self.seed}")
-        self.random = random.Random(self.seed)
         self.lost = 0
         traffic.udp(self.a, self.A4, self.b, self.B4, [1]) # addresses are resolved from now on
         self.sender = Sender(self.a, self.A4, self.B4)

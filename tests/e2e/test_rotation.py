@@ -127,8 +127,7 @@ class Rotation(lab.WiredTest):
         self.assertGreater(counters["files"], 2)
 
     def test_disk_that_is_full_for_a_while(self):
-        lab.run("mount", "-t", "tmpfs", "-o", "size=3M", "none", self.dir)
-        self.lab.defer(lab.run, "umount", self.dir)
+        self.lab.small_disk(self.dir, "3M")
         watch = self.start("rotate.bytes=1M")
         self.flood()
         lab.wait_for(lambda: "No space left" in watch.messages(), "a full disk")
@@ -158,8 +157,7 @@ class Rotation(lab.WiredTest):
         self.assertEqual([], self.parts())
         sink = result.stats["sinks"][1]
         records = [record for path in self.files() for record in self.read(path)]
-        with open(f"{away}/flows.json.part", encoding="utf-8") as file:
-            records += [json.loads(line) for line in file]
+        records += lab.json_lines(f"{away}/flows.json.part")
         self.assertEqual(sink["delivered"]["packets"],
                          sum(record["Packets"] for record in records))
         self.assertEqual(sink["taken"], sink["delivered"])

@@ -9,7 +9,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import time
 
 from lib import lab
@@ -32,8 +31,7 @@ class Config(Configured, lab.LabTest):
         self.path = self.lab.path("netobs.conf")
 
     def write(self, text, path=None):
-        with open(path or self.path, "w", encoding="utf-8") as file:
-            file.write(text)
+        lab.write(path or self.path, text)
 
     def check(self, text):
         self.write(text)
@@ -109,8 +107,7 @@ class Config(Configured, lab.LabTest):
 
     def test_filters_in_the_page_about_netobserv(self):
         page = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "netobserv.md")
-        with open(page, encoding="utf-8") as file:
-            part = file.read().split("\n## Filters\n")[1].split("\n## ")[0]
+        part = lab.read(page).split("\n## Filters\n")[1].split("\n## ")[0]
         rows = [line.split(" | ") for line in part.split("\n") if line.startswith("| `")]
         spans = [(number, span) for row in rows for number, cell in enumerate(row[1:])
                  for span in re.findall("`(?:match = )?([^`]*)`", cell)]
@@ -204,9 +201,7 @@ class Service(ServiceTest):
 
     def test_a_wrong_configuration_is_no_start(self):
         self.write("[flos]")
-        done = subprocess.run([observer.netobsctl(), "run", "-c", self.path], text=True,
-                              capture_output=True, timeout=60, check=False)
-        self.assertEqual(2, done.returncode)
+        done = observer.run("run", "-c", self.path, code=2)
         self.assertIn(f"{self.path}:8:1: there is no section 'flos'; did you mean 'flows'?",
                       done.stderr)
 
@@ -316,8 +311,7 @@ class Service(ServiceTest):
         self.reload("[metrics] listen: the new value takes effect after a restart")
         self.assertEqual(200, metrics.get(where)[0].status)
         self.stop()
-        with open(self.lab.path("textfile"), encoding="utf-8") as file:
-            total = metrics.Samples(file.read()).value("netobs_exported_packets_total")
+        total = metrics.Samples(lab.read(self.lab.path("textfile"))).value("netobs_exported_packets_total")
         self.assertEqual(15, total)
 
     def test_reloads_in_a_flood(self):

@@ -13,7 +13,6 @@ import collections
 import contextlib
 import json
 import os
-import random
 import re
 import signal
 import socket
@@ -72,9 +71,6 @@ class Notes:
 class SessionTest(lab.LabTest):
     def setUp(self):
         super().setUp()
-        self.seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
-        self.note(f"NETOBS_TEST_SEED={self.seed}")
-        self.random = random.Random(self.seed)
         self.features = features()
         self.netns = self.lab.ns("a", ipv6=True)
         # Ports say which connection a record is of: none is used twice within a minute.
@@ -449,8 +445,7 @@ class Who(SessionTest):
                          [("/" + "/".join(path), container, uid, group)])
 
     def talk_in(self, group, port):
-        with open(f"{group}/cgroup.procs", "w", encoding="ascii") as file:
-            file.write("0")
+        lab.write(f"{group}/cgroup.procs", "0")
         rename("contained")
         ask(socket.create_connection(("127.0.0.1", port)), self.notes)
 
@@ -664,24 +659,6 @@ def connect_and_close(name, port):
 
 
 class Options(SessionTest):
-    def run_sessions(self, *arguments, code=0):
-        done = subprocess.run([observer.netobsctl(), "sessions", *arguments], text=True,
-                              capture_output=True, timeout=60, check=False)
-        self.assertEqual(done.returncode, code, done.stderr)
-        return done
-
-    def test_wrong_ones_are_refused(self):
-        for arguments, why in ((("--interval", "0.01"), "--interval: it is less than 100 ms"),
-                               (("-o", "tabel"), "did you mean 'table'"),
-                               (("-o", "json?records=flows"), "records"),
-                               (("-o", "table", "-o", "json"), "only one output"),
-                               (("-o", "grpc://127.0.0.1:4739?records=session,stats"),
-                                "cannot represent stats"),
-                               (("-B", "1K"), "-B: it is not from 64 KiB to 1 GiB"),
-                               (("tcp",), "takes no FILTER")):
-            with self.subTest(arguments=arguments):
-                self.assertIn(why, self.run_sessions(*arguments, code=2).stderr)
-
     def test_it_ends_with_its_reader_though_nothing_happens(self):
         process = self.lab.spawn(
             observer.netobsctl(), "sessions", "-o", "json", "-v", "--comm", "not-there",

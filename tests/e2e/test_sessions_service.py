@@ -11,21 +11,18 @@ import collections
 import ipaddress
 import json
 import os
-import random
 import socket
-import subprocess
 import threading
 import time
 
-from lib import grpc_lab
 from lib import ipfix
 from lib import lab
 from lib import metrics
-from lib import netobs_proto
 from lib import observer
+from lib import record_sinks
 from lib.observer import features
 from lib.persistent import PersistentTest
-from lib.record_sinks import Flows, Http, Lines, sink_section, take_host
+from lib.record_sinks import Flows, sink_section, take_host
 from lib.service import AGAIN, ServiceTest
 from lib.sessions import RESET, Sessions
 from lib.talkers import command, rename
@@ -57,9 +54,6 @@ TIMES = ("TimeMs", "TimeFlowStartMs", "TimeFlowEndMs", "DurationMs", "BusyUs",
 class SessionsTest(ServiceTest):
     def setUp(self):
         super().setUp()
-        seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
-        self.note(f"NETOBS_TEST_SEED={seed}")
-        self.random = random.Random(seed)
         # Ports say which connection a record is of: none is used twice within a minute.
         self.a.sysctl("ipv4/tcp_tw_reuse", 0)
         for ns in self.a, self.b:
@@ -109,8 +103,7 @@ class SessionsTest(ServiceTest):
         return [key for _ in range(count) for key in self.end(*self.connect())]
 
     def records(self, name):
-        with open(self.lab.path(name), encoding="utf-8") as file:
-            return list(take_host(json.loads(line) for line in file if line.endswith("\n")))
+        return list(take_host(lab.json_lines(self.lab.path(name), is_whole=False)))
 
     def of_lab(self, records):
         """The records of connections that this test made; sinks have others, too."""
@@ -132,11 +125,6 @@ class SessionsTest(ServiceTest):
         wanted = collections.Counter(wanted)
         lab.wait_for(lambda: self.keys(self.sessions(name)) >= wanted, "the sessions")
         self.assertEqual(wanted, self.keys(self.sessions(name)))
-
-    def status(self):
-        done = subprocess.run([observer.netobsctl(), "status", "-s", self.control, "-o", "json"],
-                              text=True, capture_output=True, timeout=60, check=True)
-        return json.loads(done.stdout)
 
 
 
@@ -194,23 +182,17 @@ class Sinks(SessionsTest):
         return keys
 
     def test_every_sink_gets_what_the_verb_reports(self):
-        lines, http = Lines(self.a), Http(self.a)
-        grpc = grpc_lab.Collector(self.lab, "--netobs", ns=self.a).start()
+        sinks = record_sinks.Sinks(self, self.a, "session,alert")
         with self.a:
             udp = ipfix.Receiver()
-        for stop in http.stop, udp.close:
-            self.addCleanup(stop)
+        self.addCleanup(udp.close)
         self.configure(
             *sink_section("udp", f"ipfix:udp://127.0.0.1:{udp.port}", "records = session",
                           f"pen = {PEN}", "timestamps = ns", "mtu = 776"),
             *sink_section("ipfix", f"ipfix:file:{self.lab.path('ipfix')}",
                           "records = flow,session", f"pen = {PEN}"),
             *sink_section("file", f"json:{self.lab.path('file')}", "records = flow,session"),
-            *sink_section("tcp", f"json:tcp://127.0.0.1:{lines.port}", "records = session"),
-            *sink_section("http", f"http://127.0.0.1:{http.port}/", "records = session"),
-            *sink_section("grpc", grpc.spec(), "records = session,alert",
-                          f"agent_ip = {netobs_proto.AGENT}"),
-            sessions=("enabled = yes", f"pid = {os.getpid()}"))
+            *sinks.sections(), sessions=("enabled = yes", f"pid = {os.getpid()}"))
         verb = Sessions(self)
         self.start()
         keys = self.talk() + self.talk_v6(10)
@@ -220,17 +202,11 @@ class Sinks(SessionsTest):
         found = self.sessions("file")
         self.assertEqual(collections.Counter(keys), self.keys(truth))
         self.assertEqual(timeless(truth), timeless(found))
-        for records in lines.found, http.lines:
-            self.assertEqual(sorted(map(str, found)), sorted(map(str, self.of_lab(records))))
-        self.assertEqual(netobs_proto.lines(found),
-                         netobs_proto.lines(self.of_lab(grpc.others())))
+        sinks.check(found, self.of_lab)
         wanted = collections.Counter(map(of_json, (one for one in self.records("file")
                                                    if "type" in one)))
         self.assertEqual(wanted, ipfix_sessions(udp.records(), True))
-        with open(self.lab.path("ipfix"), "rb") as file:
-            session = ipfix.Session()
-            records = [record for message in ipfix.split(file.read())
-                       for record in session.follow(session.read(message))]
+        records = ipfix.read_file(self.lab.path("ipfix"))
         self.assertEqual(wanted, ipfix_sessions(records, False))
         self.assertEqual(self.exported(), sum(ipfix.number(one.fields[2])
                                               for one in filter(ipfix.is_flow, records)))
@@ -370,8 +346,7 @@ class Reload(SessionsTest):
         self.talk(10)
         found = lab.wait_for(lambda: self.counted(self.status()["sessions"], len(keys), 20),
                              "the counts")
-        text = subprocess.run([observer.netobsctl(), "status", "-s", self.control], text=True,
-                              capture_output=True, timeout=60, check=True).stdout
+        text = observer.run("status", "-s", self.control).stdout
         self.assertIn(f"{found['reported']} reported, ", text)
         self.to_file("enabled = no")
         self.reload(AGAIN)
@@ -485,8 +460,7 @@ class Config(SessionsTest):
         self.check_errors(cases)
 
     def test_one_that_is_wrong_leaves_others_right(self):
-        with open(self.path, "w", encoding="utf-8") as file:
-            file.write('[sink "n"]\noutput = null\n[sessions]\nbuffer = 1K\ninterval = 1s\n')
+        lab.write(self.path, '[sink "n"]\noutput = null\n[sessions]\nbuffer = 1K\ninterval = 1s\n')
         code, _, errors = self.config("check", self.path)
         self.assertEqual(1, code)
         self.assertEqual(1, errors.count(f"{self.path}:"), errors)

@@ -49,8 +49,7 @@ class Spool(lab.WiredTest):
         return observer.Result(process.returncode, None, errors)
 
     def said(self):
-        with open(self.messages, encoding="utf-8") as file:
-            return file.read()
+        return lab.read(self.messages)
 
     def wait_for_words(self, words):
         lab.wait_for(lambda: words in self.said(), f"'{words}'", 30)
@@ -109,9 +108,7 @@ class Spool(lab.WiredTest):
 
     def small_disk(self, size):
         """One of its own, at the spool's place."""
-        os.mkdir(self.spool)
-        lab.run("mount", "-t", "tmpfs", "-o", f"size={size}", "none", self.spool)
-        self.lab.defer(lab.run, "umount", "-l", self.spool)
+        self.lab.small_disk(self.spool, size)
 
     def test_full_disk_is_over_when_it_has_room(self):
         self.small_disk("4m")

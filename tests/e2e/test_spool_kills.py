@@ -29,9 +29,7 @@ class Kills(lab.LabTest):
         self.disk = self.lab.path("disk")
         self.spool = os.path.join(self.disk, "spool")
         self.out = self.lab.path("out")
-        os.mkdir(self.disk)
-        lab.run("mount", "-t", "tmpfs", "-o", f"size={SIZE}", "none", self.disk)
-        self.lab.defer(lab.run, "umount", "-l", self.disk)
+        self.lab.small_disk(self.disk, SIZE)
 
     def feed(self, target, *options):
         return self.lab.spawn(

@@ -302,28 +302,9 @@ class Top(lab.WiredTest):
         terminal.type("3")
         self.shows(terminal, r"10\.1\.0\.1 +60 +60 ")
         self.quit(terminal)
-        done = subprocess.run([observer.netobsctl(), "top", "--once", "-r", path, "-o",
-                               "json", "--by", "host"], text=True, check=True,
-                              capture_output=True, timeout=60)
+        done = observer.run("top", "--once", "-r", path, "-o", "json", "--by", "host")
         self.assertEqual([60, 20, 20, 20], [json.loads(line)["Packets"]
                                             for line in done.stdout.splitlines()])
-
-    def test_wrong_words(self):
-        for arguments, words in (
-                (["-o", "kafka://b/t"], "-o: it is either table or json"),
-                (["-o", "json", "-o", "table"], "-o: it is either table or json"),
-                (["--once", "-d", "5"], "--once: cannot be combined with -d"),
-                (["--by", "servce"], "did you mean 'service'"),
-                (["--sort", "duration"], "no such column"),
-                (["-r", "f", "--process"], "cannot be combined with -r"),
-                (["--interval", "1ms"], "at least 10 ms"),
-                (["-n", "0"], "'0' is not a whole number")):
-            with self.subTest(arguments):
-                done = subprocess.run([observer.netobsctl(), "top", *arguments], text=True,
-                                      capture_output=True, timeout=60, check=False)
-                self.assertEqual(USAGE, done.returncode, done.stderr)
-                self.assertIn(words, done.stderr)
-                self.assertIn("Try 'netobsctl top -h'", done.stderr)
 
 
 if __name__ == "__main__":

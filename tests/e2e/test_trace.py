@@ -9,7 +9,6 @@ NETOBS_TEST_SEED=SEED repeats it.
 
 import collections
 import contextlib
-import json
 import os
 import re
 import signal
@@ -103,8 +102,7 @@ class Events(Trace):
             process = self.lab.spawn("strace", "-f", "-qq", "-s", "32", "-e", "trace=bpf", "-o", calls,
                                      observer.netobsctl(True), "check", stdout=out)
         process.wait(timeout=120)
-        with open(calls, encoding="utf-8") as file:
-            loaded = set(re.findall(r'BPF_PROG_LOAD.*prog_name="netobs_tr_(\w+)"', file.read()))
+        loaded = set(re.findall(r'BPF_PROG_LOAD.*prog_name="netobs_tr_(\w+)"', lab.read(calls)))
         for layer, names in self.PER_PACKET.items():
             is_there = layer != "socket" or self.has_sockets
             self.assertEqual(bool(names & loaded), is_there, f"{layer}: {loaded}")
@@ -272,8 +270,7 @@ class Rules(lab.LabTest):
         lab.wait_for(lambda: not self.links(), "the end of --for")
         self.process.send_signal(signal.SIGINT)
         self.assertEqual(self.process.wait(60), 0)
-        with open(path, encoding="utf-8") as file:
-            records = [json.loads(line) for line in file]
+        records = lab.json_lines(path)
         self.assertEqual(records[0]["type"], "alert")
         journeys = [one for one in records if one["type"] == "journey"]
         self.assertEqual({tuple(sorted((one["SrcPort"], one["DstPort"]))) for one in journeys},

@@ -12,21 +12,19 @@ import os
 import random
 import signal
 import socket
-import subprocess
 import threading
 import time
 
 from lib import bpf
-from lib import grpc_lab
 from lib import lab
 from lib import metrics
 from lib import netobs_proto
-from lib import observer
 from lib import otlp
 from lib import otlp_lab
+from lib import record_sinks
 from lib import traffic
 from lib.observer import features
-from lib.record_sinks import Http, Lines, sink_section, take_host
+from lib.record_sinks import sink_section, take_host
 from lib.service import AGAIN, ServiceTest
 from lib.tracer import bytes_of, by_connection
 
@@ -34,7 +32,6 @@ RULE = "app_latency > 20ms hold 0s limit none"
 SLOW_S = .04 # an answer takes, of a connection that breaks it
 TRACED = "2s"
 ROUNDS = 12
-AGENT = f"agent_ip = {netobs_proto.AGENT}"
 
 
 class Talk(threading.Thread):
@@ -43,7 +40,7 @@ class Talk(threading.Thread):
     def __init__(self, test, seconds):
         super().__init__()
         self.seconds = seconds
-        self.chance = random.Random(test.chance.random())
+        self.random = random.Random(test.random.random())
         self.sizes = [], [] # of requests, and of answers
         with test.b:
             self.listener = socket.create_server((test.B4, 0))
@@ -67,7 +64,7 @@ class Talk(threading.Thread):
     def run(self):
         while not self.is_over.is_set():
             for one in self.sizes:
-                one.append(self.chance.randint(8, 3000))
+                one.append(self.random.randint(8, 3000))
             self.client.sendall(bytes(self.sizes[0][-1]))
             traffic.receive(self.client, self.sizes[1][-1])
 
@@ -87,12 +84,6 @@ class Talk(threading.Thread):
 
 
 class TracedTest(ServiceTest):
-    def setUp(self):
-        super().setUp()
-        self.seed = int(os.environ.get("NETOBS_TEST_SEED") or random.randrange(1 << 32))
-        self.chance = random.Random(self.seed)
-        self.note(f"seed {self.seed}")
-
     def configure(self, *parts, trace=TRACED, sinks=(), **options):
         self.metrics = self.lab.path("metrics")
         self.write('[alert "slow"]', f"rule = {RULE}", *([f"trace = {trace}"] if trace else []),
@@ -124,9 +115,7 @@ class TracedTest(ServiceTest):
                 if one.get("name", "").startswith("netobs_tr_")}
 
     def status(self):
-        done = subprocess.run([observer.netobsctl(), "status", "-s", self.control, "-o", "json"],
-                              text=True, capture_output=True, timeout=60, check=True)
-        return json.loads(done.stdout)["trace"]
+        return super().status()["trace"]
 
     def is_at_rest(self):
         return not self.programs()
@@ -169,17 +158,12 @@ class TracedTest(ServiceTest):
 
 class Sinks(TracedTest):
     def test_every_sink_gets_each_journey(self):
-        lines, http = Lines(self.a), Http(self.a)
-        grpc = grpc_lab.Collector(self.lab, "--netobs", ns=self.a).start()
+        sinks = record_sinks.Sinks(self, self.a, "journey")
         collector = otlp_lab.HttpReceiver(self.a)
-        for each in http.stop, collector.stop:
-            self.addCleanup(each)
-        journeys = "records = journey"
+        self.addCleanup(collector.stop)
         self.to_file(
-            *sink_section("tcp", f"json:tcp://127.0.0.1:{lines.port}", journeys),
-            *sink_section("http", f"http://127.0.0.1:{http.port}/", journeys),
-            *sink_section("grpc", grpc.spec(), journeys, AGENT),
-            *sink_section("otlp", f"otlp+http://127.0.0.1:{collector.port}", journeys, "host = no"),
+            *sinks.sections(),
+            *sink_section("otlp", f"otlp+http://127.0.0.1:{collector.port}", "records = journey", "host = no"),
             *sink_section("both", f"json:{self.lab.path('both')}", "records = trace,journey"),
             sinks=("flows",))
         self.start()
@@ -201,11 +185,9 @@ class Sinks(TracedTest):
         self.check_journeys(talks)
         self.check_alerts()
         self.assertNotIn(fast.ports[0], {one["SrcPort"] for one in found})
-        self.assertEqual(found, lines.found)
-        by_text = netobs_proto.lines(found)
-        self.assertEqual(by_text, netobs_proto.lines(http.lines))
-        self.assertEqual(by_text, netobs_proto.lines(grpc.others()))
-        self.assertEqual(by_text, netobs_proto.lines(self.records("journey", "both")))
+        self.assertEqual(found, sinks.lines.found)
+        sinks.check(found)
+        self.assertEqual(netobs_proto.lines(found), netobs_proto.lines(self.records("journey", "both")))
         self.assertEqual(by_name(map(otlp.expected, found)),
                          by_name(log.attributes for log in collector.logs()))
         self.assertEqual(set(), {record.get("type") for record in self.flows()} - {None})
@@ -220,8 +202,7 @@ class Sinks(TracedTest):
         self.assertEqual(counted["armed"], len(self.records("alert")))
 
     def flows(self):
-        with open(self.lab.path("flows"), encoding="utf-8") as file:
-            return [json.loads(line) for line in file]
+        return lab.json_lines(self.lab.path("flows"))
 
     def test_what_cannot_be_is_refused(self):
         udp = '[sink "u"]\noutput = ipfix:udp://127.0.0.1:4739\nrecords = journey'
@@ -305,7 +286,7 @@ class Life(TracedTest):
                 self.assertEqual(0, self.process.returncode)
 
     def test_budgets_are_kept_and_what_they_cut_is_counted(self):
-        limit = self.chance.randint(20, 60)
+        limit = self.random.randint(20, 60)
         self.to_file("[trace]", "max_connections = 2", f"max_events = {limit}", trace="20s")
         self.start()
         talks = [Talk(self, SLOW_S) for _ in range(4)]

@@ -121,21 +121,21 @@ class Datagrams(Trace):
         self.has_reasons = features()["drop_reasons"]
 
     def flows(self, network, number):
-        flows = [Flow(i, network, self.chance.random() < .5) for i in range(number)]
+        flows = [Flow(i, network, self.random.random() < .5) for i in range(number)]
         for flow in flows:
             self.addCleanup(flow.end.close)
         return flows
 
     def random_size(self):
-        return self.chance.choice((HEADER.size, self.chance.randrange(HEADER.size, FRAGMENTED)))
+        return self.random.choice((HEADER.size, self.random.randrange(HEADER.size, FRAGMENTED)))
 
     def send_all(self, flows, number):
         """In turns, and in bursts."""
         for _ in range(number):
-            flow = self.chance.choice(flows)
-            for _ in range(self.chance.choice((1, 1, 1, 5))):
+            flow = self.random.choice(flows)
+            for _ in range(self.random.choice((1, 1, 1, 5))):
                 flow.send(self.random_size())
-            time.sleep(self.chance.choice((0, 0, .001, .01)))
+            time.sleep(self.random.choice((0, 0, .001, .01)))
 
     @staticmethod
     def numbered(journeys, flow):
@@ -268,8 +268,8 @@ class Datagrams(Trace):
         flows = self.flows(network, 4)
         with Receiver(network, flows):
             for _ in range(lab.sized(60)):
-                self.chance.choice(flows).send(self.chance.randrange(1000, 9000))
-                time.sleep(self.chance.choice((0, .001)))
+                self.random.choice(flows).send(self.random.randrange(1000, 9000))
+                time.sleep(self.random.choice((0, .001)))
         journeys = [one for one in tracer.stop() if one["Proto"] == UDP]
         self.check_flows(flows, journeys, network, where)
         sent = [(one, self.numbered(journeys, flow)[number])
@@ -291,8 +291,8 @@ class Datagrams(Trace):
         with Receiver(network, flows):
             for _ in range(lab.sized(10)):
                 for flow in flows:
-                    flow.send(self.chance.randrange(1000, 9000))
-                    time.sleep(self.chance.choice((0, .001)))
+                    flow.send(self.random.randrange(1000, 9000))
+                    time.sleep(self.random.choice((0, .001)))
         journeys = [one for one in tracer.stop() if one["Proto"] == UDP]
         self.assertTrue(all(one.read for flow in flows for one in flow.sent), where)
         self.check_flows(flows, journeys, network, where)
@@ -302,7 +302,7 @@ class Datagrams(Trace):
 
     def test_a_buffer_that_the_kernel_segments_is_followed_to_there(self):
         """UDP_SEGMENT: it is whole up to the socket, whose datagrams are the kernel's."""
-        for network in Network(self.lab, self.chance.random() < .5, False), Network6(self.lab):
+        for network in Network(self.lab, self.random.random() < .5, False), Network6(self.lab):
             where = f"seed {self.seed} {network.family}"
             tracer = Tracer(self, network.address[1], also=OTHERS)
             flows = self.flows(network, 4)
@@ -310,7 +310,7 @@ class Datagrams(Trace):
                 for flow in flows:
                     flow.end.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 1000)
                 for _ in range(lab.sized(20)):
-                    self.chance.choice(flows).send(self.chance.randint(1, 40) * 1000)
+                    self.random.choice(flows).send(self.random.randint(1, 40) * 1000)
                     time.sleep(.002)
             journeys = [one for one in tracer.stop() if one["Proto"] == UDP]
             flows = [flow for flow in flows if flow.sent]

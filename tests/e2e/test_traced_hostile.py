@@ -32,8 +32,7 @@ def objects(pid):
     """BPF objects of a process: {(kind, id)}."""
     found = set()
     for path in glob.glob(f"/proc/{pid}/fdinfo/*"):
-        with open(path, encoding="ascii") as file:
-            fields = dict(line.split(":", 1) for line in file.read().splitlines() if ":" in line)
+        fields = dict(line.split(":", 1) for line in lab.read(path).splitlines() if ":" in line)
         # A link shows its program, too.
         kind = next((kind for kind in ("link", "map", "prog") if KINDS[kind] in fields), None)
         if kind:
@@ -84,7 +83,7 @@ class Ends(Hostile):
                 traffic.send(client, server, 10_000)
         talker = threading.Thread(target=talk)
         talker.start()
-        time.sleep(self.chance.uniform(0, .5))
+        time.sleep(self.random.uniform(0, .5))
         tracer.process.send_signal(signal.SIGKILL)
         tracer.process.wait()
         stop.set()
@@ -102,13 +101,13 @@ class Room(Hostile):
     """What has no room is counted."""
 
     def test_connections_beyond_the_limit_are_counted(self):
-        most = self.chance.randint(1, 5)
+        most = self.random.randint(1, 5)
         tracer = self.tracer("--max-connections", str(most))
         time.sleep(1) # the marker has ended
         pairs = [self.pair() for _ in range(20)]
         sizes = {}
         for client, server in pairs:
-            sizes[client.getsockname()[1]] = size = self.chance.randint(1, 50_000)
+            sizes[client.getsockname()[1]] = size = self.random.randint(1, 50_000)
             traffic.send(client, server, size)
         self.close(*pairs)
         journeys, messages = tracer.end()
@@ -122,7 +121,7 @@ class Room(Hostile):
         self.assertTrue(20 - most <= int(refused[1]) <= 3 * (20 - most), f"{self.where}: {messages}")
 
     def test_events_beyond_the_limit_are_counted(self):
-        most = self.chance.randint(50, 200)
+        most = self.random.randint(50, 200)
         limit = "--max-events", str(most)
         every = self.tracer("--show", "events")
         some = self.tracer("--show", "events", *limit)
@@ -130,7 +129,7 @@ class Room(Hostile):
         pairs = [self.pair() for _ in range(5)]
         for _ in range(30):
             for client, server in pairs:
-                traffic.send(client, server, self.chance.randint(1, 2000))
+                traffic.send(client, server, self.random.randint(1, 2000))
         self.close(*pairs)
         shown, messages = some.end()
         for own in by_connection(shown).values():
@@ -152,10 +151,10 @@ class Confusion(Hostile):
         tracer, sizes = self.tracer(), []
         for _ in range(50):
             client, server = self.pair(source_address=(CLIENT, own_port))
-            sizes.append([self.chance.randint(1, 3000) for _ in range(2)])
+            sizes.append([self.random.randint(1, 3000) for _ in range(2)])
             traffic.send(client, server, sizes[-1][0])
             traffic.send(server, client, sizes[-1][1])
-            is_reset = self.chance.random() < .5
+            is_reset = self.random.random() < .5
             if is_reset:
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
                 client.close()
@@ -172,7 +171,7 @@ class Confusion(Hostile):
     def test_a_socket_that_is_passed_on_has_the_reader_as_owner(self):
         tracer = self.tracer()
         client, server = self.pair()
-        size = self.chance.randint(1, 100_000)
+        size = self.random.randint(1, 100_000)
         one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         child = os.fork()
         if not child:
@@ -207,7 +206,7 @@ class Confusion(Hostile):
         for _ in range(30):
             with self.connect() as client:
                 port = client.getsockname()[1]
-                sizes[port] = self.chance.randint(1, 20_000)
+                sizes[port] = self.random.randint(1, 20_000)
                 client.sendall(bytes(sizes[port]))
                 client.shutdown(socket.SHUT_WR)
                 who[port] = int(client.recv(100))
@@ -234,7 +233,7 @@ class Confusion(Hostile):
 
     def test_an_older_connection_has_what_comes(self):
         client, server = self.pair()
-        before, size = (self.chance.randint(1, 100_000) for _ in range(2))
+        before, size = (self.random.randint(1, 100_000) for _ in range(2))
         traffic.exchange(client, server, [before])
         tracer = self.tracer()
         traffic.exchange(client, server, [size])

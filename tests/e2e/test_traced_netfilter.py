@@ -8,7 +8,6 @@ A client, a router and a server. A failure prints its seed, and NETOBS_TEST_SEED
 
 import contextlib
 import errno
-import json
 import resource
 import socket
 import time
@@ -67,8 +66,7 @@ class Netfilter(Trace):
 
     @staticmethod
     def records(tracer):
-        with open(tracer.path, encoding="utf-8") as file:
-            return [json.loads(line) for line in file if line.endswith("\n")]
+        return lab.json_lines(tracer.path, is_whole=False)
 
     @contextlib.contextmanager
     def pair(self, network):
@@ -109,7 +107,7 @@ class Netfilter(Trace):
         """Journeys of a connection, which have each byte once."""
         tracer = Tracer(self, network.address[1], "--netfilter")
         self.warm_up(tracer, network)
-        sizes = [[self.chance.randint(1, 1000) for _ in range(2)] for _ in range(rounds)]
+        sizes = [[self.random.randint(1, 1000) for _ in range(2)] for _ in range(rounds)]
         with self.pair(network) as pair:
             port = pair[0].getsockname()[1]
             for there, back in sizes:
@@ -132,7 +130,7 @@ class Netfilter(Trace):
 
 class Hooks(Netfilter):
     def test_bytes_pass_all_hooks_in_order(self):
-        is_translated = self.chance.random() < .5
+        is_translated = self.random.random() < .5
         network, where = Network(self.lab, is_translated, False), f"seed {self.seed} {is_translated}"
         self.check_hooks(self.trace(network, where, lab.sized(30)), network, where)
 
@@ -325,8 +323,7 @@ class Crowded(Netfilter):
         self.lab.spawn("strace", "-f", "-qq", "-e", "trace=bpf", "-o", path, "-p", tracer.process.pid)
 
         def is_watched():
-            with open(f"/proc/{tracer.process.pid}/status", encoding="ascii") as file:
-                return "TracerPid:\t0\n" not in file.read()
+            return "TracerPid:\t0\n" not in lab.read(f"/proc/{tracer.process.pid}/status")
         lab.wait_for(is_watched, "strace")
         return path
 

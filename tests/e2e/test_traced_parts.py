@@ -52,7 +52,7 @@ class Parts(Trace):
 
     def test_a_slow_reader_is_the_reader(self):
         network, where = self.network()
-        size = self.chance.randint(1, 10_000)
+        size = self.random.randint(1, 10_000)
         tracer = Tracer(self, network.address[1])
         self.send(network, size, pause=1)
         journeys = tracer.stop()
@@ -62,7 +62,7 @@ class Parts(Trace):
     def test_a_full_window_is_tcp(self):
         """What has no room at the receiver waits in the sender's socket."""
         network, where = self.network()
-        size = self.chance.randint(500_000, 900_000)
+        size = self.random.randint(500_000, 900_000)
         network.listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 20_000)
         tracer = Tracer(self, network.address[1])
         self.send(network, size, pause=1.5, prepare=lambda end: end.setsockopt(
@@ -99,7 +99,7 @@ class Parts(Trace):
     def test_bytes_that_a_link_loses_have_one_journey(self):
         """No kernel reports what the link has lost."""
         link = relay.Link(self.lab, delay_us=4_000, loss_ppm=40_000, seed=self.seed)
-        size, where = self.chance.randint(200_000, 400_000), f"seed {self.seed}"
+        size, where = self.random.randint(200_000, 400_000), f"seed {self.seed}"
         tracer = Tracer(self, relay.PORT)
         with self.linked(link) as (client, server):
             reader = threading.Thread(target=drain, args=(server, size))
@@ -138,7 +138,7 @@ class Queues(Trace):
     TRIES = 3
 
     def limited(self, *options):
-        network, where = Network(self.lab, self.chance.random() < .5, False), f"seed {self.seed}"
+        network, where = Network(self.lab, self.random.random() < .5, False), f"seed {self.seed}"
         network.router.tc("qdisc", "add", "dev", "rs", "root", "tbf", *options)
         return network, where
 
@@ -182,7 +182,7 @@ class Queues(Trace):
         for _ in range(self.TRIES):
             before = self.count_drops(network)
             tracer = Tracer(self, network.address[1], "--show", "events")
-            Parts.send(self, network, self.chance.randint(200_000, 400_000))
+            Parts.send(self, network, self.random.randint(200_000, 400_000))
             events = tracer.stop()
             counted = self.count_drops(network) - before
             passed = [one for one in events if one["Point"] == "dequeue" and one["Bytes"]

@@ -54,7 +54,7 @@ class Stamps(Trace):
     def setUp(self):
         super().setUp()
         self.where = f"seed {self.seed}"
-        self.network = Network(self.lab, self.chance.random() < .5, False)
+        self.network = Network(self.lab, self.random.random() < .5, False)
 
     def step(self, journey, point, ns):
         """When it has passed this point of a namespace."""
@@ -81,10 +81,10 @@ class Stamps(Trace):
         client.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, SENDS | TX_ACK)
         ends, sent = [], 0
         for _ in range(lab.sized(100)):
-            size = self.chance.choice((1, 100, 5000))
+            size = self.random.choice((1, 100, 5000))
             traffic.send(client, server, size)
             ends.append(sent := sent + size)
-            time.sleep(self.chance.choice((0, 0, .002)))
+            time.sleep(self.random.choice((0, 0, .002)))
         stamps = take_stamps(client, 3 * len(ends))
         journeys = [one for one in tracer.stop() if not one["Direction"]]
         checked = 0
@@ -123,8 +123,8 @@ class Stamps(Trace):
         receiver = threading.Thread(target=self.receive, args=(server, count, arrivals))
         receiver.start()
         for i in range(count):
-            client.send(i.to_bytes(4, "big").ljust(self.chance.choice((4, 100, 1400)), b"x"))
-            time.sleep(self.chance.choice((0, 0, .002)))
+            client.send(i.to_bytes(4, "big").ljust(self.random.choice((4, 100, 1400)), b"x"))
+            time.sleep(self.random.choice((0, 0, .002)))
         receiver.join()
         stamps = take_stamps(client, 2 * count)
         journeys = {one["Seq"] - 1: one for one in tracer.stop()

@@ -3,7 +3,6 @@
 # Needs: strace systemd util-linux
 """netobs.service: an unprivileged user with the unit's capabilities does the whole job."""
 
-import json
 import os
 import re
 import socket
@@ -25,8 +24,7 @@ AWAY = ("ipfix:udp://127.0.0.1:9", "ipfix:tcp://127.0.0.1:9", "kafka://127.0.0.1
 
 
 def read(path):
-    with open(path, encoding="utf-8") as file:
-        return file.read()
+    return lab.read(path)
 
 
 def setting(name):
@@ -37,9 +35,8 @@ class Unit(lab.LabTest):
     def analyze(self, *arguments):
         """systemd-analyze of the unit, whose command is where this build has it."""
         path = self.lab.path("netobs.service")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(re.sub("^ExecStart=\\S+", "ExecStart=" + os.environ["NETOBSCTL"],
-                              read(UNIT), flags=re.M))
+        lab.write(path, re.sub("^ExecStart=\\S+", "ExecStart=" + os.environ["NETOBSCTL"],
+                               read(UNIT), flags=re.M))
         done = subprocess.run(["systemd-analyze", *arguments, path], text=True,
                               capture_output=True, timeout=60, check=False)
         self.assertEqual(0, done.returncode, done.stdout + done.stderr)
@@ -85,9 +82,8 @@ class Job(ServiceTest):
         os.chown(self.logs, NOBODY, NOBODY)
         default = read(f"{PACKAGING}/netobs.conf")
         self.assertIn("/var/log/netobs/", default)
-        with open(self.path, "w", encoding="utf-8") as file:
-            file.write(default.replace("/var/log/netobs/", f"{self.logs}/").replace(
-                "persist = yes", f"persist = yes\npersist_dir = {bpf.mount_bpffs(self.lab)}/set"))
+        lab.write(self.path, default.replace("/var/log/netobs/", f"{self.logs}/").replace(
+            "persist = yes", f"persist = yes\npersist_dir = {bpf.mount_bpffs(self.lab)}/set"))
 
     def files(self):
         return [f"logs/{name}" for name in os.listdir(self.logs)]
@@ -126,8 +122,7 @@ class Job(ServiceTest):
             other.close()
         self.stop()
         here = self.a.inode, self.b.inode
-        with open(f"{self.logs}/sessions", encoding="utf-8") as file:
-            records = [one for one in map(json.loads, file) if one["NetnsInode"] in here]
+        records = [one for one in lab.json_lines(f"{self.logs}/sessions") if one["NetnsInode"] in here]
         self.assertEqual(2, len(records))
         self.assertEqual({os.getpid()}, {one["Pid"] for one in records})
 

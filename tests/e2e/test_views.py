@@ -222,28 +222,6 @@ class Views(lab.WiredTest):
                       "web.example:https/TCP" in str(lines), "names")
         self.assertEqual((0, ""), terminal.quit())
 
-    def test_wrong_words(self):
-        for arguments, words in (
-                (["--by", "servce"], "did you mean 'service'"),
-                (["--by", "colour"], "there are flow, src"),
-                (["--by", ""], "--by"),
-                (["--by", "service,port"], "part of the other"),
-                (["--by", "src", "--top", "0"], "'0' is not a whole number"),
-                (["--by", "src", "--sort", "dst"], "no such column"),
-                (["--by", "src", "--sort", "byts"], "did you mean 'bytes'"),
-                (["-o", "table", "--sort", "flows"], "no such column"),
-                (["-o", "json", "--sort", "bytes"], "use -o table or --by"),
-                (["-o", "json", "--top", "3"], "use -o table or --by"),
-                (["-o", "json", "--by", "src", "-N"], "only a table has names"),
-                (["-o", "ipfix:udp://192.0.2.2", "--by", "src"], "takes flows only"),
-                (["-o", "json:/tmp/x", "--by", "src"], "takes flows only"),
-                (["-o", "json?spool.max_bytes=1M", "--by", "src"], "takes flows only")):
-            with self.subTest(arguments):
-                result = observer.flows(self.lab, "-i", "eth0", *arguments, ns=self.a)
-                self.assertEqual(USAGE, result.code)
-                self.assertIn(words, result.errors)
-                self.assertEqual(0, bpf.attached(self.a, "eth0"))
-
 
 if __name__ == "__main__":
     lab.main(at_once=4)

@@ -24,8 +24,7 @@ class Certificates:
 
     def sign(self, name, *names, days=2):
         """A certificate @name, for @names as "DNS:HOST" or "IP:ADDRESS"."""
-        with open(self.path(f"{name}.ext"), "w", encoding="ascii") as file:
-            file.write(f"subjectAltName={','.join(names)}\n")
+        lab.write(self.path(f"{name}.ext"), f"subjectAltName={','.join(names)}\n")
         lab.run("openssl", "req", *KEY, "-subj", f"/CN={name}", "-keyout",
                 self.path(f"{name}.key"), "-out", self.path(f"{name}.csr"))
         lab.run("openssl", "x509", "-req", "-in", self.path(f"{name}.csr"),

@@ -145,14 +145,13 @@ class NfAcctd:
         self.out = where.path(f"nfacctd-{port}.json")
         self.log = where.path(f"nfacctd-{port}.log")
         config = where.path(f"nfacctd-{port}.conf")
-        with open(config, "w", encoding="ascii") as file:
-            file.write(f"plugins: print\nnfacctd_ip: 127.0.0.1\n"
-                       f"nfacctd_port: {port}\naggregate: {self.FIELDS}\n"
-                       f"print_output: json\nprint_output_file: {self.out}\n"
-                       f"print_output_file_append: true\n"
-                       f"print_refresh_time: 1\nprint_num_protos: true\n"
-                       f"num_protos: true\n"
-                       f"timestamps_since_epoch: true\n")
+        lab.write(config, f"plugins: print\nnfacctd_ip: 127.0.0.1\n"
+                          f"nfacctd_port: {port}\naggregate: {self.FIELDS}\n"
+                          f"print_output: json\nprint_output_file: {self.out}\n"
+                          f"print_output_file_append: true\n"
+                          f"print_refresh_time: 1\nprint_num_protos: true\n"
+                          f"num_protos: true\n"
+                          f"timestamps_since_epoch: true\n")
         with open(self.log, "wb") as log:
             self.process = where.spawn("nfacctd", "-f", config, ns=ns,
                                        stdout=log, stderr=log)
@@ -165,8 +164,7 @@ class NfAcctd:
     def flows(self):
         if not os.path.exists(self.out):
             return []
-        with open(self.out, encoding="ascii") as file:
-            return [json.loads(line) for line in file if line.endswith("\n")]
+        return lab.json_lines(self.out, is_whole=False)
 
     def rows(self, packets):
         """Once it has written so many packets, which it does each second."""

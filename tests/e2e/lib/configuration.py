@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """Runs `netobsctl config` on the configuration of a test."""
 
-import subprocess
 
 from lib import observer
 
@@ -10,9 +9,7 @@ class Configured:
     """A test with a configuration in self.path."""
 
     def config(self, *arguments):
-        done = subprocess.run([observer.netobsctl(), "config", *arguments], text=True,
-                              capture_output=True, timeout=60, check=False)
-        observer.check_sanitizer(done.stderr)
+        done = observer.run("config", *arguments, code=None)
         return done.returncode, done.stdout, done.stderr
 
     def check_errors(self, cases):

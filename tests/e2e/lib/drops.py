@@ -20,13 +20,6 @@ IP_MTU_DISCOVER, IP_PMTUDISC_PROBE = 10, 3
 NEIGHBOUR = ("NEIGH_FAILED", "NEIGH_QUEUEFULL", "NEIGH_DEAD")
 
 
-def snmp(ns, protocol, name, file="snmp"):
-    """A counter of /proc/net/snmp, or netstat."""
-    with ns, open(f"/proc/thread-self/net/{file}", encoding="ascii") as text:
-        names, values = (line.split() for line in text if line.startswith(f"{protocol}: "))
-    return int(values[names.index(name)]) if name in names else 0
-
-
 def nft_packets(ns, comment):
     rules = json.loads(ns.run("nft", "-j", "list", "ruleset"))["nftables"]
     return sum(part["counter"]["packets"] for rule in rules
@@ -126,7 +119,7 @@ class NoListener(Scenario):
     causes, port = ("NO_SOCKET",), 2005
 
     def counter(self):
-        return snmp(self.server, "Udp", "NoPorts")
+        return self.server.snmp("Udp", "NoPorts")
 
 
 class FullBuffer(Scenario):
@@ -136,7 +129,7 @@ class FullBuffer(Scenario):
         self.listen().setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
 
     def counter(self):
-        return snmp(self.server, "Udp", "RcvbufErrors")
+        return self.server.snmp("Udp", "RcvbufErrors")
 
 
 class BadChecksum(Scenario):
@@ -153,7 +146,7 @@ class BadChecksum(Scenario):
         self.client.send_frames("c0", [frame] * count)
 
     def counter(self):
-        return snmp(self.server, "Udp", "InCsumErrors")
+        return self.server.snmp("Udp", "InCsumErrors")
 
 
 class TimeToLive(Scenario):
@@ -166,7 +159,7 @@ class TimeToLive(Scenario):
         self.send_udp(count, options=[(socket.IPPROTO_IP, socket.IP_TTL, 1)])
 
     def counter(self):
-        return snmp(self.router, "Ip", "InHdrErrors")
+        return self.router.snmp("Ip", "InHdrErrors")
 
 
 class ReversePath(Scenario):
@@ -183,7 +176,7 @@ class ReversePath(Scenario):
         self.client.send_frames("c0", [frame] * count)
 
     def counter(self):
-        return snmp(self.router, "TcpExt", "IPReversePathFilter", "netstat")
+        return self.router.snmp("TcpExt", "IPReversePathFilter", "netstat")
 
 
 class TooBig(Scenario):
@@ -198,7 +191,7 @@ class TooBig(Scenario):
             (socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE)])
 
     def counter(self):
-        return snmp(self.router, "Ip", "FragFails")
+        return self.router.snmp("Ip", "FragFails")
 
 
 class NoNeighbour(Scenario):

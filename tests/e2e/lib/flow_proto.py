@@ -30,14 +30,12 @@ def load(where, schema="flow"):
 
 def load_netobserv(where):
     """The same, of NetObserv's own fields alone."""
-    with open(os.path.join(PROTO, "flow.proto"), encoding="utf-8") as file:
-        text = file.read()
+    text = lab.read(os.path.join(PROTO, "flow.proto"))
     text = re.sub(r"^  oneof (outer_)?vlan \{.*?^  \}$", "", text,
                   flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"^ .* = 1\d\d\d;.*$", "", text, flags=re.MULTILINE)
     path = os.path.join(where.dir, "netobserv.proto")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text.replace("package pbflow;", "package netobserv;"))
+    lab.write(path, text.replace("package pbflow;", "package netobserv;"))
     lab.run("protoc", f"--proto_path={where.dir}", f"--python_out={where.dir}",
             "netobserv.proto")
     sys.path.insert(0, where.dir)

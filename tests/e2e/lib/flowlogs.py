@@ -5,6 +5,7 @@ import json
 import subprocess
 
 from lib import golang
+from lib import lab
 
 MODULE, VERSION = "github.com/netobserv/flowlogs-pipeline", "v0.1.11"
 
@@ -79,8 +80,7 @@ class Pipeline:
         }
 
     def messages(self):
-        with open(self.err, encoding="utf-8") as file:
-            return file.read()
+        return lab.read(self.err)
 
     def connections(self, kind):
         with open(self.out, encoding="utf-8") as file:

@@ -27,8 +27,7 @@ class Hierarchy:
             if not os.path.exists(directory):
                 os.mkdir(directory)
                 self.made.append(directory)
-        with open(f"{directory}/cgroup.procs", "w", encoding="ascii") as file:
-            file.write(str(pid))
+        lab.write(f"{directory}/cgroup.procs", str(pid))
 
     def remove(self):
         for directory in reversed(self.made):

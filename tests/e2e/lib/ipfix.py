@@ -159,3 +159,11 @@ def free_port(kind=socket.SOCK_DGRAM):
     with socket.socket(socket.AF_INET, kind) as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def read_file(path):
+    """The records of a file of messages, whose sequence begins at 0."""
+    session = Session()
+    with open(path, "rb") as file:
+        return [record for message in split(file.read())
+                for record in session.follow(session.read(message))]

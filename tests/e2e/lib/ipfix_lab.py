@@ -152,8 +152,7 @@ class IpfixTest(lab.LabTest):
                 text=True)
 
     def log(self):
-        with open(self.messages, encoding="utf-8") as file:
-            return file.read().splitlines()
+        return lab.read(self.messages).splitlines()
 
     def end(self, code=0):
         """What became of all records."""

@@ -124,8 +124,7 @@ class KafkaTests:
 
     def password_file(self, password=PASSWORD):
         path = self.lab.path(f"password-{password}")
-        with open(path, "w", encoding="ascii") as file:
-            file.write(password + "\n")
+        lab.write(path, password + "\n")
         return path
 
     def feed(self, spec, *arguments):
@@ -166,8 +165,7 @@ class KafkaTests:
         _, errors = process.communicate(timeout=60)
         observer.check_sanitizer(errors)
         self.assertEqual(0, process.returncode, errors)
-        with open(path, encoding="utf-8") as file:
-            lines = list(take_host(json.loads(line) for line in file))
+        lines = list(take_host(lab.json_lines(path)))
         return {name: self.broker.messages(self.topic(name))
                 for name in topics}, lines
 
@@ -214,8 +212,7 @@ class KafkaTests:
         observer.check_sanitizer(errors)
         self.assertEqual(0, process.returncode, errors)
         schema = netobs_proto.load(self.lab)
-        with open(path, encoding="utf-8") as file:
-            lines = list(take_host(json.loads(line) for line in file))
+        lines = list(take_host(lab.json_lines(path)))
         return lines, [netobs_proto.decoded(schema.Record.FromString(message.value))
                        for message in self.broker.messages(self.topic(f"-{verb}"))]
 

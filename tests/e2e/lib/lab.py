@@ -6,8 +6,10 @@ import atexit
 import contextlib
 import ctypes
 import fcntl
+import functools
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -42,6 +44,22 @@ def run(*command, check=True, **options):
         raise RuntimeError(f"{' '.join(map(str, command))}: exit "
                            f"{done.returncode}: {done.stderr.strip()}")
     return done.stdout
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def json_lines(path, is_whole=True):
+    """The values of a file. @is_whole: no part of its last line is still to be written."""
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file if is_whole or line.endswith("\n")]
 
 
 def wait_for(condition, what, seconds=PATIENCE_S):
@@ -210,15 +228,15 @@ class Namespace:
             if not line.startswith("broadcast"):
                 self.ip("route", "replace", *line.split(), "quickack", "1")
 
+    def snmp(self, protocol, name, file="snmp"):
+        """A counter of /proc/net/snmp, or netstat; 0 if there is none."""
+        with self, open(f"/proc/thread-self/net/{file}", encoding="ascii") as text:
+            names, values = (line.split() for line in text if line.startswith(f"{protocol}: "))
+        return int(values[names.index(name)]) if name in names else 0
+
     def received(self):
         """Packets that IPv4 has received but for ICMP, behind all programs on the way in."""
-        def count(protocol, name):
-            names, values = (line.split() for line in lines if line.startswith(protocol))
-            return int(values[names.index(name)])
-
-        with self, open("/proc/thread-self/net/snmp", encoding="ascii") as file:
-            lines = file.readlines()
-        return count("Ip: ", "InReceives") - count("Icmp: ", "InMsgs")
+        return self.snmp("Ip", "InReceives") - self.snmp("Icmp", "InMsgs")
 
     def dropped(self):
         """Packets that its interfaces dropped, in either direction."""
@@ -330,6 +348,13 @@ class Lab:
         self.processes.append(process)
         return process
 
+    def small_disk(self, path, size, *options):
+        """A file system at @path that is full soon."""
+        os.makedirs(path, exist_ok=True)
+        run("mount", "-t", "tmpfs", "-o", ",".join((f"size={size}", *options)), "none", path)
+        self.defer(run, "umount", "-l", path)
+        return path
+
     def unname(self, ns):
         """Have a process keep a namespace, and no name, as containers do; @return the process."""
         process = self.spawn("sleep", "inf", ns=ns)
@@ -405,6 +430,17 @@ class LabTest(unittest.TestCase):
     """A test with a lab of its own, which prints its findings."""
 
     maxDiff = None
+
+    @functools.cached_property
+    def seed(self):
+        """Of what is random in the test; NETOBS_TEST_SEED=SEED repeats it."""
+        seed = int(os.environ.get("NETOBS_TEST_SEED") or random.randrange(1 << 32))
+        self.note(f"NETOBS_TEST_SEED={seed}")
+        return seed
+
+    @functools.cached_property
+    def random(self):
+        return random.Random(self.seed)
 
     def setUp(self):
         self.lab = Lab()

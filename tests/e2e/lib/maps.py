@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 
+from lib import lab
 from lib import nat
 from lib import observer
 from lib.service import Supervisor
@@ -48,10 +49,7 @@ class MapTest(nat.RandomNatTest):
         self.translators = [self.router]
 
     def map(self, *arguments, check=True):
-        result = subprocess.run(
-            self.router.command(observer.netobsctl(), "map", *arguments), check=False,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
-        observer.check_sanitizer(result.stderr)
+        result = observer.run("map", *arguments, ns=self.router, code=None)
         if check:
             self.assertEqual(0, result.returncode, result.stderr)
             self.assertEqual("", result.stderr)
@@ -78,8 +76,7 @@ class MapTest(nat.RandomNatTest):
         """@return its records of that type"""
         self.service.send_signal(signal.SIGTERM)
         self.assertEqual(0, self.service.wait(60))
-        with open(self.records, encoding="utf-8") as file:
-            return [one for one in mapped(file.read()) if one.get("type", "flow") == kind]
+        return [one for one in mapped(lab.read(self.records)) if one.get("type", "flow") == kind]
 
     def of_service(self):
         return mapped(self.map("--once", "-o", "json", "-s", self.socket).stdout)

@@ -32,8 +32,7 @@ def fetch(target, wanted):
     parent = os.path.dirname(target)
     os.makedirs(parent, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=parent) as work:
-        with open(f"{work}/pom.xml", "w", encoding="utf-8") as file:
-            file.write(POM.format("".join(DEPENDENCY.format(*parts) for parts in wanted)))
+        lab.write(f"{work}/pom.xml", POM.format("".join(DEPENDENCY.format(*parts) for parts in wanted)))
         lab.run("mvn", "-q", "-B", "dependency:copy-dependencies",
                 f"-DoutputDirectory={work}/libs", cwd=work)
         with contextlib.suppress(OSError):  # another run was first

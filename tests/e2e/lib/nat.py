@@ -3,8 +3,6 @@
 """A router with NAT, and what its kernel's table of connections says about flows."""
 
 import itertools
-import os
-import random
 import re
 import socket
 from dataclasses import dataclass, field
@@ -253,12 +251,6 @@ class NatTest(lab.LabTest):
 
 class RandomNatTest(NatTest):
     """Services of random kinds; a failure prints its seed."""
-
-    def setUp(self):
-        super().setUp()
-        self.seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
-        self.random = random.Random(self.seed)
-        print(f"    NETOBS_TEST_SEED={self.seed}", flush=True)
 
     def make_services(self, count):
         kinds = [*KINDS, *self.random.choices(KINDS, k=count - len(KINDS))]

@@ -28,6 +28,34 @@ def netobsctl(release=False):
     return os.environ["NETOBSCTL"]
 
 
+def run(*arguments, ns=None, code=0, program=None, under=(), **options):
+    """netobsctl to its end, which must be with this status; None: with any. @under: what runs it."""
+    command = [*under, program or netobsctl(), *map(str, arguments)]
+    done = subprocess.run(ns.command(*command) if ns else command, text=True, capture_output=True,
+                          timeout=60, check=False, **options)
+    check_sanitizer(done.stderr)
+    if code not in (None, done.returncode):
+        raise AssertionError(f"exit {done.returncode}, expected {code}: {done.stderr}")
+    return done
+
+
+def interrupt(process, code=0):
+    """End a netobsctl whose standard error is a pipe; what it has written, and said."""
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=lab.PATIENCE_S)
+    check_sanitizer(errors)
+    if process.returncode != code:
+        raise AssertionError(f"exit {process.returncode}, expected {code}: {errors}")
+    return out, errors
+
+
+def check_refused(test, cases, *command):
+    """@cases: (arguments behind those of @command, words of the message)"""
+    for arguments, words in cases:
+        with test.subTest(arguments):
+            test.assertIn(words, run(*command, *arguments, code=2).stderr)
+
+
 @functools.cache
 def features():
     """Whether each feature is there, by name: to try them all takes seconds, and the kernel stays."""
@@ -153,14 +181,11 @@ class Observer:
                 *arguments, ns=ns, enter=enter, stdout=out, stderr=err)
 
     def messages(self):
-        with open(self.err, encoding="utf-8") as file:
-            return file.read()
+        return lab.read(self.err)
 
     def lines(self):
         """Complete records so far."""
-        with open(self.out, encoding="utf-8") as file:
-            return [json.loads(line) for line in file
-                    if line.endswith("\n")]
+        return lab.json_lines(self.out, is_whole=False)
 
     def memory(self):
         """

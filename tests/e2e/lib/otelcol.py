@@ -76,8 +76,7 @@ class Collector:
 
     def serves(self):
         if self.process.poll() is not None:
-            with open(self.log, encoding="utf-8") as file:
-                raise RuntimeError(file.read())
+            raise RuntimeError(lab.read(self.log))
         return is_open(self.ns, GRPC) and is_open(self.ns, HTTP)
 
     def end(self):
@@ -89,8 +88,7 @@ class Collector:
     def lines(self, name):
         if not os.path.exists(self.files[name]):
             return []
-        with open(self.files[name], encoding="utf-8") as file:
-            return [json.loads(line) for line in file]
+        return lab.json_lines(self.files[name])
 
     def scopes(self, name, resources, scopes):
         return [(resource["resource"], scope) for line in self.lines(name)

@@ -119,8 +119,7 @@ class Capture:
                 *arguments, ns=ns, stderr=err, **options)
 
     def messages(self):
-        with open(self.err, encoding="utf-8") as file:
-            return file.read()
+        return lab.read(self.err)
 
     def wait_attached(self):
         def ready():

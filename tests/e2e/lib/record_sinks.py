@@ -9,7 +9,9 @@ import socket
 import threading
 
 from lib import collectors
+from lib import grpc_lab
 from lib import http_lab
+from lib import netobs_proto
 
 
 def take_host(records):
@@ -59,3 +61,26 @@ class Http(http_lab.Collector):
 
 def sink_section(name, output, *more):
     return [f'[sink "{name}"]', f"output = {output}", *more]
+
+
+class Sinks:
+    """Collectors of each kind of sink that takes records of any type, for one type."""
+
+    def __init__(self, test, ns, kind):
+        self.test, self.kind = test, kind
+        self.lines, self.http = Lines(ns), Http(ns)
+        self.grpc = grpc_lab.Collector(test.lab, "--netobs", ns=ns).start()
+        test.addCleanup(self.http.stop)
+
+    def sections(self):
+        """Of the configuration."""
+        records = f"records = {self.kind}"
+        return [*sink_section("tcp", f"json:tcp://127.0.0.1:{self.lines.port}", records),
+                *sink_section("http", f"http://127.0.0.1:{self.http.port}/", records),
+                *sink_section("grpc", self.grpc.spec(), records, f"agent_ip = {netobs_proto.AGENT}")]
+
+    def check(self, records, own=list):
+        """Each has got these. @own: those of all that it has got that are of the test."""
+        for found in self.lines.found, self.http.lines:
+            self.test.assertEqual(sorted(map(str, records)), sorted(map(str, own(found))))
+        self.test.assertEqual(netobs_proto.lines(records), netobs_proto.lines(own(self.grpc.others())))

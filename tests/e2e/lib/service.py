@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 
+from lib import lab
 from lib import observer
 from lib.configuration import Configured
 from lib.exact import ExactTest
@@ -84,8 +85,7 @@ class ServiceTest(Configured, ExactTest):
         for name in sinks:
             lines += [f'[sink "{name}"]', f"output = json:{self.lab.path(name)}"]
         lines += ["[control]", f"path = {self.control}"]
-        with open(self.path, "w", encoding="utf-8") as file:
-            file.write("\n".join(lines) + "\n")
+        lab.write(self.path, "\n".join(lines) + "\n")
 
     def spawn(self, *command, program=None, release=False, **environment):
         """Start without waiting for it."""
@@ -104,12 +104,13 @@ class ServiceTest(Configured, ExactTest):
             raise RuntimeError(self.messages()) from error
         self.pid = self.process.pid
         if "strace" in command:
-            with open(f"/proc/{self.pid}/task/{self.pid}/children", encoding="ascii") as file:
-                self.pid = int(file.read())
+            self.pid = int(lab.read(f"/proc/{self.pid}/task/{self.pid}/children"))
 
     def messages(self):
-        with open(self.lab.path("messages"), encoding="utf-8") as file:
-            return file.read()
+        return lab.read(self.lab.path("messages"))
+
+    def status(self):
+        return json.loads(observer.run("status", "-s", self.control, "-o", "json").stdout)
 
     def reload(self, *expected):
         before = [self.messages().count(words) for words in expected]
@@ -129,8 +130,7 @@ class ServiceTest(Configured, ExactTest):
 
     def memory(self):
         """What is the process's own, in KiB."""
-        with open(f"/proc/{self.pid}/status", encoding="ascii") as file:
-            return int(re.search(r"RssAnon:\s+(\d+)", file.read())[1])
+        return int(re.search(r"RssAnon:\s+(\d+)", lab.read(f"/proc/{self.pid}/status"))[1])
 
     def stats(self):
         """The totals, of the last lines."""

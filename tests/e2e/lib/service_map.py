@@ -6,11 +6,9 @@ processes that talk through a router with NAT."""
 import collections
 import json
 import os
-import random
 import signal
 import socket
 import subprocess
-import time
 
 from lib import lab
 from lib import observer
@@ -27,12 +25,6 @@ def key_of(edge):
 
 
 class MapTest(lab.LabTest):
-    def setUp(self):
-        super().setUp()
-        self.seed = int(os.environ.get("NETOBS_TEST_SEED", time.time_ns() % (1 << 32)))
-        self.random = random.Random(self.seed)
-        print(f"    NETOBS_TEST_SEED={self.seed}", flush=True)
-
     def run_map(self, *arguments, text=None, code=0):
         """@return standard output and standard error"""
         result = subprocess.run([observer.netobsctl(), "map", "--services", *arguments],

@@ -5,7 +5,6 @@ has is in a namespace of its own."""
 import http.client
 import json
 import os
-import random
 import re
 import urllib.parse
 
@@ -60,8 +59,7 @@ class Store:
 
 def recipes():
     path = os.path.join(os.environ["NETOBS_SOURCE"], "docs/recipes.md")
-    with open(path, encoding="utf-8") as file:
-        return file.read()
+    return lab.read(path)
 
 
 def recipe(host, address, part=""):
@@ -82,9 +80,6 @@ def in_order(records):
 class StoreTest(ExactTest):
     def setUp(self):
         super().setUp()
-        self.seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
-        self.note(f"NETOBS_TEST_SEED={self.seed}")
-        self.random = random.Random(self.seed)
         self.join(ipv6=False)
 
     def observe(self, spec, code=0):

@@ -5,7 +5,6 @@ import collections
 import ipaddress
 import json
 import os
-import random
 import signal
 import socket
 import tempfile
@@ -59,8 +58,7 @@ def rename(name):
 
 def command():
     """The name of this process."""
-    with open("/proc/self/comm", encoding="utf-8") as file:
-        return file.read().rstrip("\n")
+    return lab.read("/proc/self/comm").rstrip("\n")
 
 
 def plain(address):
@@ -79,10 +77,8 @@ class Notes:
         """@peer, @local: of a socket that is not connected, or not bound to an address."""
         host, port = (peer or sock.getpeername())[:2]
         here = sock.getsockname()
-        with open("/proc/self/comm", encoding="utf-8") as file:
-            command = file.read().rstrip("\n")
         line = [PROTOCOLS[sock.type], plain(local or here[0]), here[1], plain(host), port,
-                os.getpid(), command, os.getuid()]
+                os.getpid(), command(), os.getuid()]
         os.write(self.file.fileno(), (json.dumps(line) + "\n").encode())
 
     def lines(self):
@@ -198,9 +194,6 @@ class TalkTest(lab.LabTest):
 
     def setUp(self):
         super().setUp()
-        self.seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
-        self.note(f"NETOBS_TEST_SEED={self.seed}")
-        self.random = random.Random(self.seed)
         self.has_io = observer.features()["session_io"]
         self.notes = Notes()
         self.pids = []  # of servers

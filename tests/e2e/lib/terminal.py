@@ -97,8 +97,7 @@ class Terminal:
     def messages(self):
         if self.shows_errors:
             return self.text()
-        with open(self.errors, encoding="utf-8") as file:
-            return file.read()
+        return lab.read(self.errors)
 
     def close(self):
         """Hang up, if the process has not ended."""

@@ -44,8 +44,7 @@ class Place(lab.Namespace):
         settings["ipv6/conf/all/forwarding"] = int(node.forwards)
         with self:
             for key, value in settings.items():
-                with open(f"/proc/sys/net/{key}", "w", encoding="ascii") as file:
-                    file.write(str(value))
+                lab.write(f"/proc/sys/net/{key}", str(value))
 
     def batch(self, tool, lines):
         if lines:

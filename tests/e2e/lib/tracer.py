@@ -3,7 +3,6 @@
 """Runs `netobsctl trace`, and has a client, a router and a server for it to trace."""
 
 import collections
-import json
 import os
 import random
 import re
@@ -145,8 +144,7 @@ class Tracer:
             lab.wait_for(is_seen, "the tracer")
 
     def messages(self):
-        with open(self.errors, encoding="utf-8") as file:
-            return file.read()
+        return lab.read(self.errors)
 
     def stop(self):
         """
@@ -169,8 +167,7 @@ class Tracer:
         observer.check_sanitizer(self.messages())
         if code:
             raise AssertionError(f"exit {code}: {self.messages()}")
-        with open(self.path, encoding="utf-8") as file:
-            return self.own([json.loads(line) for line in file]), self.messages()
+        return self.own(lab.json_lines(self.path)), self.messages()
 
     def own(self, records):
         """Those of the lab's connections but for markers; other tests may use the port as well."""
@@ -245,18 +242,16 @@ class Trace(lab.LabTest):
     def setUp(self):
         super().setUp()
         self.has_sockets = observer.features()["trace_sockets"]
-        self.seed = int(os.environ.get("NETOBS_TEST_SEED") or random.randrange(1 << 32))
-        self.chance = random.Random(self.seed)
 
     def talk(self, network, number):
         with network.listener:
             for _ in range(number):
-                one = talks.Talk(random.Random(self.chance.random()))
+                one = talks.Talk(random.Random(self.random.random()))
                 one.run(network.listener, network.connect)
                 yield one
 
     def network(self):
-        chosen = [self.chance.random() < .5 for _ in range(2)]
+        chosen = [self.random.random() < .5 for _ in range(2)]
         return Network(self.lab, *chosen), f"seed {self.seed}, NAT and tunnel {chosen}"
 
 

@@ -40,8 +40,7 @@ def run(file, fields):
 def ask(file, fields):
     request = os.path.join(AT_HOST, f"{os.getpid()}-{next(numbers)}")
     shutil.copyfile(file, f"{request}.pcap")
-    with open(f"{request}.part", "w", encoding="ascii") as part:
-        part.write("\n".join(fields))
+    lab.write(f"{request}.part", "\n".join(fields))
     os.rename(f"{request}.part", f"{request}.fields")
     answer = lab.wait_for(lambda: find_answer(request), "the host's tshark", 120)
     with open(answer, encoding="utf-8") as text:
