@@ -1,81 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: nftables
-"""Records to collectors by gRPC: all fields, and whatever goes wrong."""
+"""Records to collectors by gRPC, also as OTLP: whatever goes wrong, and TLS."""
 
+import collections
 import signal
 import socket
 import time
 
-from lib import flow_proto
+from lib import certs
 from lib import grpc_lab
 from lib import lab
-from lib import observer
-from lib import traffic
-
-
-class Fields(grpc_lab.GrpcTest):
-    def test_each_record_says_what_json_says(self):
-        a, b = self.lab.ns("a", ipv6=True), self.lab.ns("b", ipv6=True)
-        self.lab.wire(a, "eth0", ["192.0.2.1/24", "2001:db8::1/64"],
-                      b, "eth0", ["192.0.2.2/24", "2001:db8::2/64"])
-        collector = grpc_lab.Collector(self.lab, ns=a).start()
-
-        def talk():
-            traffic.ping(a, "192.0.2.2", 10)
-            traffic.ping(a, "2001:db8::2", 10)
-            traffic.udp(a, "192.0.2.1", b, "192.0.2.2", [972] * 30, tos=0xb8)
-            traffic.udp_refused(a, "192.0.2.1", "192.0.2.2")
-            traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", 100000, answer=10)
-            traffic.tcp(a, "2001:db8::1", b, "2001:db8::2", 10, answer=70000)
-
-        told = observer.flows_beside(
-            self.lab, a, collector.spec("agent_ip=192.0.2.1", "batch_delay=0"), talk)
-        records = collector.records()
-        self.assertGreaterEqual(len(records), 11)
-        self.assertEqual([flow_proto.expected(line) for line in told],
-                         [flow_proto.decoded(record) for record in records])
-        for record in records:
-            self.assertEqual("192.0.2.1", flow_proto.ip(record.agent_ip))
-            self.assertTrue(record.HasField("time_flow_rtt"))
-        self.check_netobserv(collector, told)
-        self.note(f"{len(records)} records")
-
-    def check_netobserv(self, collector, told):
-        """A reader of NetObserv's fields alone, which have its meaning."""
-        netobserv = flow_proto.load_netobserv(self.lab)
-        records = [record for message in collector.messages()
-                   for record in netobserv.Records.FromString(message).entries]
-        self.assertEqual([line["L2Bytes"] for line in told],
-                         [record.bytes for record in records])
-        self.assertEqual([line["Packets"] for line in told],
-                         [record.packets for record in records])
-        flags = self.tcp_flags(records, 5001)
-        self.assertEqual({"client": 0x002, "server": 0x100},
-                         {side: value & 0x102 for side, value in flags.items()})
-
-    def test_server_of_a_higher_port_is_the_server(self):
-        a, b = self.lab.ns("a"), self.lab.ns("b")
-        self.lab.wire(a, "eth0", ["192.0.2.1/24"], b, "eth0",
-                      ["192.0.2.2/24"])
-        collector = grpc_lab.Collector(self.lab, ns=a).start()
-        observer.flows_beside(
-            self.lab, a, collector.spec("batch_delay=0"),
-            lambda: traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", 1000, port=65001))
-        flags = self.tcp_flags(collector.records(), 65001)
-        self.assertEqual(0x002, flags["client"] & 0x102, flags)
-        self.assertEqual(0x100, flags["server"] & 0x102, flags)
-
-    @staticmethod
-    def tcp_flags(records, port):
-        """Of all records of either side of connections to this port."""
-        flags = {"client": 0, "server": 0}
-        for record in records:
-            if record.transport.src_port == port:
-                flags["server"] |= record.flags
-            elif record.transport.dst_port == port:
-                flags["client"] |= record.flags
-        return flags
+from lib import otlp_lab
 
 
 class Faults(grpc_lab.FaultsTest):
@@ -219,5 +155,104 @@ class Faults(grpc_lab.FaultsTest):
         self.check_all_came(self.collector, result)
 
 
+class Otlp(grpc_lab.GrpcTest):
+    make = otlp_lab.GrpcReceiver
+    RATE = 1000 # since Python decodes these
+
+    def numbers(self, collector):
+        """How often each record was accepted."""
+        came = collections.Counter(log.attributes["netobs.bytes"] - 1
+                                   for log in collector.logs())
+        came.subtract(collector.rejected())
+        return +came
+
+
+class OtlpFaults(Otlp, grpc_lab.FaultsTest):
+    def test_partial_success_is_counted(self):
+        """Also through kills: a batch that was sent again is rejected again, and counts once."""
+        self.collector.set_mode("partial", 10)
+        self.collector.start()
+        feed = self.feed_at_once(4)
+        self.collector.end()
+        time.sleep(0.5)
+        self.collector.start()
+        result = feed.finish()
+        bad = [n for n in range(result["written"]) if (n + 1) % 10 == 0]
+        self.check_all_came(self.collector, result, but=bad)
+        self.assertEqual(set(bad), set(self.collector.rejected()))
+        self.assertIn("refuses records permanently: partial success: poison",
+                      " ".join(feed.messages()))
+
+    def test_receiver_says_how_long_to_wait(self):
+        self.collector.set_mode("retry-info", 4)
+        self.collector.start()
+        feed = self.feed(self.collector, seconds=2)
+        feed.wait_message("UNAVAILABLE: later")
+        self.collector.set_mode("ok")
+        self.check_all_came(self.collector, feed.finish())
+        first, second, *_ = self.collector.call_times()
+        self.assertGreater(second - first, 3.9)
+
+
+class Certified(grpc_lab.GrpcTest):
+    make = grpc_lab.Collector
+
+    def setUp(self):
+        super().setUp()
+        self.certs = certs.Certificates(self.lab.path("certs"))
+        self.certs.sign("server", "DNS:collector.test", "IP:127.0.0.1")
+        self.certs.sign("client", "DNS:client.test")
+        self.certs.sign("expired", "IP:127.0.0.1", days=0)
+        self.ca = f"ca={self.certs.path('ca.pem')}"
+        self.own = [f"cert={self.certs.path('client.pem')}",
+                    f"key_file={self.certs.path('client.key')}"]
+
+    def collector(self, name="server", mutual=False):
+        options = ["--cert", self.certs.path(f"{name}.pem"), "--key",
+                   self.certs.path(f"{name}.key")]
+        if mutual:
+            options += ["--ca", self.certs.path("ca.pem")]
+        return self.make(self.lab, *options).start()
+
+    def check_works(self, collector, *options):
+        feed = self.feed(collector, *options, seconds=1)
+        self.check_all_came(collector, feed.finish())
+        self.check_told_once(feed)
+
+
+class Tls(Certified):
+    def test_address_is_in_the_certificate(self):
+        self.check_works(self.collector(), self.ca)
+
+    def test_name_is_in_the_certificate(self):
+        self.check_works(self.collector(), self.ca,
+                         "server_name=collector.test")
+
+    def test_both_sides_have_certificates(self):
+        self.check_works(self.collector(mutual=True), self.ca, *self.own)
+
+    def test_what_is_wrong_is_told(self):
+        for name, mutual, options, message in (
+                ("server", True, (self.ca,), "it requires a client certificate"),
+                ("server", False, (self.ca, "server_name=other.test"),
+                 "the certificate of other.test is for another name"),
+                ("expired", False, (self.ca,), "the certificate of 127.0.0.1 has expired"),
+                ("server", False, ("tls=yes",), "is not from a trusted authority"),
+                (None, False, (self.ca,), "127.0.0.1"),
+                ("server", False, (), "trying again")):
+            with self.subTest(message):
+                collector = self.collector(name, mutual) if name else grpc_lab.Collector(self.lab).start()
+                feed = self.feed(collector, *options, seconds=0.5, drain=2.5)
+                result = feed.finish(1)
+                self.assertEqual(result["written"], result["stats"]["pending"]["records"])
+                self.check_told_once(feed, message)
+                self.assertFalse(collector.has_any())
+
+
+class OtlpTls(Otlp, Certified):
+    def test_both_sides_have_certificates(self):
+        self.check_works(self.collector(mutual=True), self.ca, *self.own)
+
+
 if __name__ == "__main__":
-    lab.main(at_once=5, first=("test_collector_that_needs",))
+    lab.main(at_once=6, first=("test_collector_that_needs",))

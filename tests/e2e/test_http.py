@@ -1,36 +1,24 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: nginx-light zstd
-"""Records to HTTP servers: all encodings, and whatever goes wrong."""
+"""Records to HTTP servers, also as OTLP: all encodings, and whatever goes wrong."""
 
 import os
 import subprocess
+import time
 from unittest import mock
 
 from lib import http_lab
 from lib import ipfix_lab
 from lib import lab
-from lib import observer
 from lib import otlp
+from lib import otlp_lab
 from lib import traffic
+from lib.record_sinks import sink_section, take_host
+from lib.service import ServiceTest
 
 LIMIT_MS = 20  # that a call may take of its thread
 RECORDS = 20_000
-
-
-def ecs_name(key):
-    return {"SrcAddr": "source.ip", "SrcPort": "source.port", "DstAddr": "destination.ip",
-            "DstPort": "destination.port", "Proto": "network.iana_number",
-            "Bytes": "network.bytes", "Packets": "network.packets",
-            "TimeFlowStartMs": "event.start", "TimeFlowEndMs": "event.end",
-            }.get(key, otlp.rule_name(key))
-
-
-class AnyRecords(http_lab.Collector):
-    def take(self, records, is_unanswered):
-        with self.lock:
-            self.lines += records
-        return http_lab.Answer(200, b'{"errors":false,"items":[]}')
 
 
 class Encodings(http_lab.HttpTest):
@@ -43,24 +31,6 @@ class Encodings(http_lab.HttpTest):
         self.assertEqual(stats["counters"]["requests"], len(collector.requests))
         return collector
 
-    def talk_beside(self, a, b, spec, json_options=""):
-        def talk():
-            traffic.ping(a, "192.0.2.2", 10)
-            traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", 100000, answer=10)
-
-        told = observer.flows_beside(self.lab, a, spec, talk, json_options)
-        self.assertGreaterEqual(len(told), 4)
-        return told
-
-    def test_lines_have_what_json_has(self):
-        a, b = self.lab.ns("a"), self.lab.ns("b")
-        self.lab.wire(a, "eth0", ["192.0.2.1/24"], b, "eth0", ["192.0.2.2/24"])
-        collector = http_lab.Collector(a, port=self.port)
-        self.addCleanup(collector.stop)
-        told = self.talk_beside(a, b, self.spec("requests=1", path="/flows"))
-        self.assertEqual(told, collector.lines)
-        self.assertEqual({"/flows"}, {path for path, _ in collector.requests})
-
     def test_array(self):
         collector = self.check_encoding("array")
         self.assertEqual("application/json",
@@ -71,27 +41,6 @@ class Encodings(http_lab.HttpTest):
 
     def test_bulk(self):
         self.check_encoding("bulk")
-
-    def test_names_of_ecs(self):
-        """What JSON says, under the names of the Elastic Common Schema, and with its own members."""
-        a, b = self.lab.ns("a"), self.lab.ns("b", ipv6=True)
-        self.lab.wire(a, "eth0", ["192.0.2.1/24"], b, "eth0", ["192.0.2.2/24"])
-        collector = AnyRecords(a, port=self.port, encoding="bulk")
-        self.addCleanup(collector.stop)
-        told = self.talk_beside(a, b, self.spec(
-            "requests=1&encoding=bulk&layout=ecs&agent_ip=192.0.2.9&field.site=b"), "?host=no")
-        for line, found in zip(told, collector.lines, strict=True):
-            self.assertEqual("8.11.0", found.pop("ecs.version"))
-            self.assertEqual(line["TimeFlowEndMs"], found.pop("@timestamp"))
-            network = {0x800: "ipv4", 0x86dd: "ipv6"}[line["Etype"]]
-            self.assertEqual(("event", ["network"], "netobs.flow", network, "192.0.2.9", "b"), tuple(
-                found.pop(name) for name in ("event.kind", "event.category", "event.dataset",
-                                             "network.type", "host.ip", "site")))
-            self.assertEqual({1: None, 6: "tcp", 58: None}[line["Proto"]],
-                             found.pop("network.transport", None))
-            self.assertEqual(os.uname().nodename, found.pop("host.name"))
-            found.pop("host.id", None)
-            self.assertEqual({ecs_name(key): value for key, value in line.items()}, found)
 
     def test_compressed_lines(self):
         """Without anything that a decompressor would have to skip: OpenSearch does not."""
@@ -105,8 +54,7 @@ class Encodings(http_lab.HttpTest):
     def test_headers_parameters_and_passwords(self):
         for name, text in (("headers", "X-Scope-OrgID: flows\n\nx-more: 1\n"),
                            ("password", "secret\n"), ("token", "t0ken\n")):
-            with open(self.lab.path(name), "w", encoding="ascii") as file:
-                file.write(text)
+            lab.write(self.lab.path(name), text)
         collector = self.collector()
         own = f"header.X-One=a b&header_file={self.lab.path('headers')}"
         users = (f"user=me&password_file={self.lab.path('password')}",
@@ -131,24 +79,28 @@ class Encodings(http_lab.HttpTest):
         self.assertEqual("http://192.0.2.9/x", collector.requests[0][0])
 
     def test_what_is_wrong_is_refused(self):
-        for more, words in (("encoding=xml", "encoding"),
-                            ("ca=/etc/hostname", "it needs https"),
-                            ("user=me", "password_file"),
-                            ("header.a b=c", "not a header"),
-                            ("encoding=loki&label.1=c", "not a label"),
-                            ("encoding=loki&labels=SrcAddr", "not Proto"),
-                            ("batch_bytes=1", "batch_bytes"),
-                            ("token_file=/nowhere", "No such file"),
-                            ("compress=zstd&batch_bytes=2M", "at most 1M"),
-                            ("nonsense=1", "nonsense")):
-            self.feed(self.spec(more), "--records", 1)
-            self.process.wait(60)
-            self.assertIn(words, " ".join(self.log()), more)
+        cases = {"http": (("encoding=xml", "encoding"), ("ca=/etc/hostname", "it needs https"),
+                          ("user=me", "password_file"), ("header.a b=c", "not a header"),
+                          ("encoding=loki&label.1=c", "not a label"),
+                          ("encoding=loki&labels=SrcAddr", "not Proto"),
+                          ("batch_bytes=1", "batch_bytes"), ("token_file=/nowhere", "No such file"),
+                          ("compress=zstd&batch_bytes=2M", "at most 1M"), ("nonsense=1", "nonsense")),
+                 "otlp+http": (("encoding=json", "encoding"), ("records=stats", "cannot represent"),
+                               ("records=flow,stats", "cannot represent"),
+                               ("field.Bytes=1", "is a field of flow records"),
+                               ("ca=/etc/hostname", "it needs https"))}
+        for self.scheme, own in cases.items():
+            for more, words in own:
+                self.assertIn(words, self.refusal(self.spec(more)), more)
         for url in "http:x", "http://", "http://me:secret@127.0.0.1/":
-            self.feed(url, "--records", 1)
-            self.process.wait(60)
-            self.assertIn("URL", " ".join(self.log()), url)
-            self.assertNotIn("secret", " ".join(self.log()), url)
+            said = self.refusal(url)
+            self.assertIn("URL", said, url)
+            self.assertNotIn("secret", said, url)
+
+    def refusal(self, url):
+        self.feed(url, "--records", 1)
+        self.process.wait(60)
+        return " ".join(self.log())
 
 
 class Faults(http_lab.FaultsTest):
@@ -255,6 +207,117 @@ class Faults(http_lab.FaultsTest):
         self.assertLess(lab.least(longest_call, LIMIT_MS), LIMIT_MS)
 
 
+class OtlpTest(http_lab.HttpTest):
+    scheme = "otlp+http"
+
+    def collector(self, **options):
+        collector = otlp_lab.HttpReceiver(self.ns, port=self.port, **options)
+        self.addCleanup(collector.stop)
+        return collector
+
+    def spec(self, more="", path=""):
+        return super().spec(more, path)
+
+    def check_rejected(self, collector, stats):
+        """What netobs counts as refused is what the receiver rejected, record by record."""
+        refused = stats["dropped"]["refused"]["records"]
+        self.assertEqual(collector.rejected, refused)
+        self.assertEqual(sum(collector.accepted.values()), stats["delivered"]["records"])
+        self.assertEqual(stats["taken"]["records"], stats["delivered"]["records"] + refused)
+
+
+class OtlpFaults(OtlpTest, http_lab.FaultsTest):
+    def test_all_are_delivered_once_also_compressed(self):
+        for more in "", "compress=gzip", "compress=zstd&batch_records=100":
+            self.port = ipfix_lab.ipfix.free_port()
+            collector = self.collector()
+            self.feed(self.spec(more), "--records", RECORDS)
+            self.check(collector, self.end())
+            self.assertEqual([], self.log())
+
+    def check_erratic(self, *arguments, **options):
+        collector, stats = super().check_erratic(*arguments, **options)
+        self.note(f"{collector.rejected} rejected")
+        self.check_rejected(collector, stats)
+        return collector, stats
+
+    def test_partial_success_is_counted(self):
+        collector = self.collector()
+        collector.poison = 10
+        self.feed(self.spec("batch_records=250&requests=3"), "--records", RECORDS)
+        stats = self.end()
+        self.assertEqual(RECORDS // 10, stats["dropped"]["refused"]["records"])
+        self.check_rejected(collector, stats)
+        self.assertEqual({1}, set(collector.accepted.values()))
+        self.assert_once("refuses records permanently: partial success: poison", "refused")
+
+    def test_all_rejected(self):
+        collector = self.collector()
+        collector.poison = 1
+        self.feed(self.spec(), "--records", RECORDS)
+        stats = self.end()
+        self.assertEqual(RECORDS, stats["dropped"]["refused"]["records"])
+        self.check_rejected(collector, stats)
+
+    def test_what_is_lost_is_neither_delivered_nor_refused(self):
+        """While the spool was full; what was kept is rejected in part, over failures."""
+        self.feed(self.spec("spool.max_bytes=1M&batch_records=100&timeout=10"),
+                  "--rate", 5000, "--records", RECORDS, "--drain", 60)
+        lab.wait_for(lambda: any("drop" in line for line in self.log()), "a full spool")
+        collector = self.collector(seed=1)
+        collector.poison = 10
+        stats = self.end()
+        dropped = {reason: count["records"] for reason, count in stats["dropped"].items()
+                   if count["records"]}
+        self.note(f"{dropped}, {stats['delivered']['records']} delivered")
+        self.assertEqual({"spool_full", "refused"}, set(dropped))
+        self.assertEqual(dropped["refused"], collector.rejected)
+        self.assertEqual(stats["delivered"]["records"], sum(collector.accepted.values()))
+        self.assertEqual(RECORDS, stats["delivered"]["records"] + sum(dropped.values()))
+        self.assertEqual({1}, set(collector.accepted.values()))
+
+    def test_warning_rejects_nothing(self):
+        collector = self.collector()
+        collector.says = "use v2"
+        self.feed(self.spec("batch_records=100"), "--records", 1000)
+        self.check(collector, self.end())
+        self.assert_once("accepts records with a warning: use v2")
+
+    def test_server_of_something_else_has_accepted_nothing(self):
+        for garbage in b"Ok.", b'{"partialSuccess":{}}', b"<html></html>":
+            self.port = ipfix_lab.ipfix.free_port()
+            collector = self.collector()
+            collector.garbage = garbage
+            self.feed(self.spec(), "--records", 100, "--drain", 20)
+            lab.wait_for(lambda: len(collector.requests) > 1, "a second request")
+            self.assertEqual({}, collector.accepted)
+            collector.garbage = None
+            self.check(collector, self.end())
+            self.assert_once("the answer is not that of OTLP", "accepts records again")
+
+    def test_bad_request_refuses_its_records_alone(self):
+        collector = self.collector()
+        collector.deed = "400"
+        self.feed(self.spec("batch_records=100"), "--records", 1000)
+        self.assertEqual(1000, self.end()["dropped"]["refused"]["records"])
+
+    def test_retry_after_is_waited_for(self):
+        collector = self.collector()
+        collector.deed = "429"
+        self.feed(self.spec(), "--records", 100, "--drain", 20)
+        times = []
+
+        def has_second():
+            while len(times) < len(collector.requests):
+                times.append(time.monotonic())
+            return len(times) > 1
+
+        lab.wait_for(has_second, "two requests")
+        self.assertGreater(times[1] - times[0], 0.9)
+        collector.deed = None
+        self.check(collector, self.end())
+
+
 CONFIG = """
 daemon off; master_process off; pid {dir}/pid; error_log {dir}/error;
 events {{ }}
@@ -276,9 +339,8 @@ class Nginx(http_lab.HttpTest):
         super().setUp()
         self.behind = ipfix_lab.ipfix.free_port()
         config = self.lab.path("nginx.conf")
-        with open(config, "w", encoding="ascii") as file:
-            file.write(CONFIG.format(dir=self.lab.dir, port=self.port,
-                                     behind=self.behind))
+        lab.write(config, CONFIG.format(dir=self.lab.dir, port=self.port,
+                                        behind=self.behind))
         self.nginx = self.lab.spawn("nginx", "-c", config, "-p", self.lab.dir,
                                     ns=self.ns, stderr=subprocess.DEVNULL)
         self.addCleanup(self.nginx.kill)
@@ -296,9 +358,58 @@ class Nginx(http_lab.HttpTest):
         self.assert_once("HTTP status 502", "accepts records again")
 
     def access(self):
-        with open(self.lab.path("access"), encoding="utf-8") as file:
-            return file.read()
+        return lab.read(self.lab.path("access"))
+
+
+class Service(ServiceTest):
+    def test_groups_are_metrics_that_add_up_to_the_flows(self):
+        collector = otlp_lab.HttpReceiver(self.a)
+        self.addCleanup(collector.stop)
+        collector.entry = otlp.Point
+        groups = self.lab.path("groups")
+        self.write('[group "services"]', "by = service,client", "series = 8", "records = yes",
+                   "[host]", "field.site = berlin",
+                   *sink_section("groups", f"json:{groups}", "records = group"),
+                   *sink_section("metrics", f"otlp+http://127.0.0.1:{collector.port}",
+                                 "records = group"))
+        self.start()
+        for port in range(5000, 5040):
+            traffic.udp(self.a, self.A4, self.b, self.B4, [100] * (1 + port % 40), port=port)
+        self.stop()
+        told = list(take_host(lab.json_lines(groups)))
+        for request in collector.found:
+            self.assertEqual("berlin", request.resource["site"])
+        self.assertEqual({"/v1/metrics"}, {path for path, _ in collector.requests})
+        self.assertEqual({"group", "other"}, {point.attributes["netobs.series"]
+                                              for point in collector.logs()})
+        for key, unit in ("Flows", "{flow}"), ("Packets", "{packet}"), ("Bytes", "By"):
+            name = f"netobs.group.{key.lower()}"
+            points = [point for point in collector.logs() if point.name == name]
+            self.assertEqual({unit}, {point.unit for point in points})
+            self.assertEqual(
+                [(record[key], record["TimeMs"], record["TimeFlowStartMs"],
+                  record.get("ServerPort")) for record in told],
+                [(point.value, point.time // 10**6, point.start // 10**6,
+                  point.attributes.get("server.port")) for point in points])
+
+    def test_sessions_are_log_records(self):
+        collector = otlp_lab.HttpReceiver(self.a)
+        self.addCleanup(collector.stop)
+        lines = self.lab.path("sessions")
+        self.write("[sessions]", "enabled = yes", *sink_section("lines", f"json:{lines}", "records = session"),
+                   *sink_section("otlp", f"otlp+http://127.0.0.1:{collector.port}",
+                                 "records = session", "requests = 1"))
+        self.start()
+        for port in range(5000, 5010):
+            traffic.tcp(self.a, self.A4, self.b, self.B4, 1000, port=port)
+        self.stop()
+        told = list(take_host(lab.json_lines(lines)))
+        self.assertGreaterEqual(len(told), 20)
+        self.assertEqual([otlp.expected(line) for line in told],
+                         [log.attributes for log in collector.logs()])
+        self.assertEqual({"netobs.session"}, {log.event for log in collector.logs()})
+        self.assertTrue(any("process.pid" in log.attributes for log in collector.logs()))
 
 
 if __name__ == "__main__":
-    lab.main(at_once=5)
+    lab.main(at_once=6)

@@ -9,9 +9,11 @@ sender, and each flow's interfaces and directions the same in every interval.
 from lib import lab
 from lib import traffic
 from lib import truth
+from lib.frames import IPV4, UDP, VLAN, ether, ipv4, udp, vlan
 from lib.observer import EGRESS as OUT, INGRESS as IN, Observer, points
 from lib.once import INTERVALS, Group, OnceTest
 
+SENT = 100
 ORIGIN_SLOTS = 4096  # src/bpf/types.h
 
 
@@ -210,6 +212,129 @@ class Once(OnceTest):
         self.assertEqual(sorted([point] for point in expected),
                          sorted({str(points(r)): points(r)
                                  for r in result.records}.values()))
+
+    def test_two_vlans_on_a_wire(self):
+        """Tenants with equal addresses, tagged, stay two flows."""
+        a, r = self.lab.ns("a"), self.lab.ns("r")
+        macs = self.lab.veth(a, "eth0", r, "trunk0")
+        packet = ipv4("192.0.2.1", "192.0.2.2", UDP, udp(1000, 2000, bytes(8)))
+        tagged = {tag: ether(macs[1], macs[0], VLAN, vlan(tag, IPV4, packet))
+                  for tag in (10, 20)}
+        observer = Observer(self.lab, r).wait_attached((r, "trunk0"))
+        for tag, frame in tagged.items():
+            a.send_frames("eth0", [frame] * tag)
+        result = observer.stop()
+        result.check_conservation()
+        self.assertEqual({10: 10, 20: 20}, {
+            record["VlanId"]: record["Packets"] for record in result.records})
+        self.assertEqual(30, result.total("seen")[0])
+
+    def test_two_vlans_through_a_bridge(self):
+        """The same, and each frame crosses two ports."""
+        a, m, b = (self.lab.ns(tag) for tag in "amb")
+        macs = self.lab.veth(a, "eth0", m, "port0")[0], \
+            self.lab.veth(b, "eth0", m, "port1")[0]
+        m.ip("link", "add", "name", "br0", "type", "bridge", "mcast_snooping",
+             "0")
+        for port in ("port0", "port1"):
+            m.ip("link", "set", port, "master", "br0")
+        m.ip("link", "set", "br0", "up")
+        packet = ipv4("192.0.2.1", "192.0.2.2", UDP, udp(1000, 2000, bytes(8)))
+        observer = Observer(self.lab, m, "-i", "/port/").wait_attached(
+            (m, "port0"), (m, "port1"))
+        for tag in (10, 20):
+            a.send_frames("eth0", [ether(
+                macs[1], macs[0], VLAN, vlan(tag, IPV4, packet))] * tag)
+        result = observer.stop()
+        result.check_conservation()
+        self.assertEqual({10: 10, 20: 20}, {
+            record["VlanId"]: record["Packets"] for record in result.records})
+        self.assertEqual([["port0", "port1"]] * 2, [
+            sorted(record["Interfaces"]) for record in result.records])
+        self.assertEqual(30, result.total("seen")[0])
+
+
+class Unseen(OnceTest):
+    """A part of the way is not observed: a namespace, a link between two bridges, a bridge between its ports."""
+
+    def count(self, where, observed, sender, source, receiver, dest, options=()):
+        """What records say of @SENT datagrams: (packets, the statistics)."""
+        observer = Observer(self.lab, where, "--interval", "60", *options)
+        observer.wait_attached(*observed)
+        traffic.udp(sender, source, receiver, dest, [72] * SENT)
+        result = observer.stop()
+        result.check_conservation()
+        return sum(record["Packets"] for record in result.records
+                   if record["Proto"] == 17), result.stats["seen"]
+
+    def assert_once(self, *args, **options):
+        packets, _ = self.count(*args, **options)
+        self.assertEqual(SENT, packets)
+
+    def test_two_pods_and_not_the_host(self):
+        _, a, b = self.segment("a", "b")
+        self.assert_once(a, [(a, "eth0"), (b, "eth0")], a, "192.0.2.1", b, "192.0.2.2",
+                         options=["-i", "eth0", "-i", f"netns:{b.name}/eth0"])
+
+    def test_one_pod_and_not_the_host(self):
+        """A namespace with one link sends packets of its own: no count has to decide."""
+        _, a, b = self.segment("a", "b")
+        packets, seen = self.count(b, [(b, "eth0")], a, "192.0.2.1", b, "192.0.2.2",
+                                   options=["-i", "eth0"])
+        self.assertEqual(SENT, packets)
+        self.assertNotIn("inferred_packets", seen)
+
+    def test_two_pods_and_the_router_between_two_hosts_not(self):
+        a, _, b = self.routed()
+        self.assert_once(a, [(a, "eth0"), (b, "eth0")], a, "192.0.2.1", b, "198.51.100.1",
+                         options=["-i", "eth0", "-i", f"netns:{b.name}/eth0"])
+
+    def two_bridges(self):
+        middle, a = self.segment("a")
+        middle.ip("link", "add", "br1", "type", "bridge", "mcast_snooping", "0")
+        middle.ip("link", "add", "j0", "type", "veth", "peer", "name", "j1")
+        middle.address("br1", "192.0.2.100/24")
+        for port, bridge in (("j0", "br1"), ("j1", "br0")):
+            middle.ip("link", "set", port, "master", bridge, "up")
+        middle.ip("link", "set", "br1", "up")
+        return middle, a
+
+    def test_two_bridges_and_not_the_link_between_them(self):
+        middle, a = self.two_bridges()
+        self.assert_once(middle, [(middle, "br1"), (middle, "p1")],
+                         middle, "192.0.2.100", a, "192.0.2.1",
+                         options=["-i", "br1", "-i", "p1"])
+
+    def test_ports_and_not_the_bridge_that_floods(self):
+        middle, a, _, _ = self.segment("a", "b", "c")
+        middle.ip("link", "set", "br0", "type", "bridge", "ageing_time", "0")
+        middle.address("br0", "192.0.2.100/24")
+        ports = [(middle, f"p{number}") for number in (1, 2, 3)]
+        self.assert_once(middle, ports, middle, "192.0.2.100", a, "192.0.2.1",
+                         options=["-i", "/^p/"])
+
+    def redirected(self, way, action):
+        """A namespace and its peer: tc sends to t0 what passes v0."""
+        middle, a = self.node(f"m{way[0]}{action[0]}"), self.node(f"a{way[0]}{action[0]}")
+        self.lab.wire(middle, "v0", ["192.0.2.100/24"], a, "eth0", ["192.0.2.1/24"])
+        middle.ip("link", "add", "t0", "type", "ifb")
+        middle.ip("link", "set", "t0", "up")
+        middle.run("tc", "qdisc", "add", "dev", "v0", "clsact")
+        middle.run("tc", "filter", "add", "dev", "v0", way, "protocol", "ip", "u32",
+                   "match", "u32", "0", "0", "action", "mirred", "egress", action,
+                   "dev", "t0")
+        return middle, a
+
+    def test_redirected_and_mirrored(self):
+        for way in ("ingress", "egress"):
+            for action in ("mirror", "redirect"):
+                with self.subTest(way=way, action=action):
+                    middle, a = self.redirected(way, action)
+                    ends = [middle, "192.0.2.100", a, "192.0.2.1"]
+                    if way == "ingress":
+                        ends = ends[2:] + ends[:2]
+                    self.assert_once(middle, [(middle, "v0"), (middle, "t0")], *ends,
+                                     options=["-i", "v0", "-i", "t0"])
 
 
 if __name__ == "__main__":

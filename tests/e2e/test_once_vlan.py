@@ -109,8 +109,7 @@ class Vlan(FixedTest):
         made.send(r, hosts[0], 3001)
         made.send(hosts[0], hosts[1], 3002)  # from VLAN to VLAN, by r
         made.send(hosts[0], hosts[2], 3003)  # both on one VLAN
-        (switch,) = (node for node in self.topology.nodes
-                     if node.name.startswith("switch"))
+        switch = self.switch()
         self.check(nodes=[switch, r])
         self.check(nodes=[r])
         self.check()
@@ -122,8 +121,7 @@ class Vlan(FixedTest):
         made.set_routes()
         made.send(hosts[0], hosts[2])
         made.send(hosts[0], r, 3001)
-        (switch,) = (node for node in self.topology.nodes
-                     if node.name.startswith("switch"))
+        switch = self.switch()
         self.check(nodes=[switch])
         self.check(nodes=[switch, r])
 

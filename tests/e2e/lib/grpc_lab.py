@@ -24,7 +24,7 @@ SERVER = os.path.join(os.path.dirname(os.path.abspath(__file__)),
 class Collector:
     """grpc_server.py, which may be killed and started again at its port."""
 
-    def __init__(self, where, *options, ns=None, address="127.0.0.1"):
+    def __init__(self, where, *options, ns=None, address="127.0.0.1", name="collected"):
         if not importlib.util.find_spec("grpc"):
             raise RuntimeError(
                 f"{sys.executable} has no grpc (Debian: python3-grpcio)")
@@ -34,14 +34,13 @@ class Collector:
         self.ns = ns
         self.address = address
         self.port = 0
-        self.out = where.path("collected")
+        self.out = where.path(name)
         self.set_mode("ok")
         self.process = None
 
     def set_mode(self, *words):
         path = self.lab.path("mode")
-        with open(f"{path}.new", "w", encoding="ascii") as file:
-            file.write(" ".join(map(str, words)))
+        lab.write(f"{path}.new", " ".join(map(str, words)))
         os.rename(f"{path}.new", path)
 
     def start(self):
@@ -105,8 +104,7 @@ class Feed:
                                        stderr=err, text=True)
 
     def messages(self):
-        with open(self.err, encoding="utf-8") as file:
-            return file.read().splitlines()
+        return lab.read(self.err).splitlines()
 
     def wait_message(self, text):
         lab.wait_for(lambda: any(text in line for line in self.messages()),
@@ -123,11 +121,11 @@ class Feed:
 
 
 class GrpcTest(lab.LabTest):
-    def feed(self, collector, *options, rate=5000, seconds=3, drain=30,
-             host=None, ns=None):
-        return Feed(self.lab, collector.spec(*options, host=host),
-                             "--rate", rate, "--seconds", seconds, "--drain",
-                             drain, ns=ns)
+    RATE = 5000 # records a second
+
+    def feed(self, collector, *options, rate=None, seconds=3, drain=lab.PATIENCE_S, host=None, ns=None):
+        return Feed(self.lab, collector.spec(*options, host=host), "--rate", rate or self.RATE,
+                    "--seconds", seconds, "--drain", drain, ns=ns)
 
     def numbers(self, collector):
         """How often each record came."""
@@ -187,7 +185,7 @@ class FaultsTest(GrpcTest):
 
     def test_all_is_delivered_once(self):
         self.collector.start()
-        feed = self.feed(self.collector, rate=20000)
+        feed = self.feed(self.collector, rate=4 * self.RATE)
         self.assertEqual(0, self.check_all_came(self.collector, feed.finish()))
         self.check_told_once(feed)
 
@@ -222,11 +220,20 @@ class FaultsTest(GrpcTest):
         self.assertEqual(5, len(lines), lines)
         self.assertIn("accepts records again", lines[-1])
 
+    def test_records_wait_on_disk_for_a_collector_that_comes_later(self):
+        self.collector.start().end()
+        spool = f"spool=disk:{self.lab.path('spool')}"
+        first = self.feed(self.collector, spool, seconds=1, drain=0.1).finish(1)
+        self.collector.start()
+        feed = Feed(self.lab, self.collector.spec(spool), "--first", first["written"], "--records", 1000)
+        result = feed.finish()
+        self.assertEqual(first["written"], result["stats"]["recovered"]["records"])
+        self.assertEqual(set(range(first["written"] + 1000)), set(self.numbers(self.collector)))
+
     def test_record_that_is_refused_is_the_only_one_missing(self):
-        self.collector.set_mode("refuse-size", 5001)
+        self.collector.set_mode("refuse-size", 1001)
         self.collector.start()
         feed = self.feed(self.collector, seconds=2)
-        self.assertEqual(0, self.check_all_came(self.collector, feed.finish(),
-                                                but=[5000]))
+        self.assertEqual(0, self.check_all_came(self.collector, feed.finish(), but=[1000]))
         self.check_told_once(feed, "refuses a record permanently: "
                                    "INVALID_ARGUMENT: poison")

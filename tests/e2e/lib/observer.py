@@ -237,22 +237,6 @@ class Observer:
                       lambda: open(self.out, encoding="utf-8"), errors)
 
 
-def flows_beside(where, ns, spec, talk, json_options=""):
-    """What `netobsctl flows` says of what @talk() sends by eth0, as JSON; the sink @spec gets it too."""
-    path = where.path("lines")
-    process = where.spawn(
-        netobsctl(), "flows", "-i", "eth0", "--interval", "0.2", "-o", f"json:{path}{json_options}",
-        "-o", spec, ns=ns, stderr=subprocess.PIPE, text=True)
-    lab.wait_for(lambda: bpf.attached(ns, "eth0") == 2, "netobsctl")
-    talk()
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=lab.PATIENCE_S)
-    if process.returncode or errors:
-        raise AssertionError(f"exit {process.returncode}: {errors}")
-    with open(path, encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
-
-
 def flows(where, *arguments, ns=None, command=(), **options):
     """`netobsctl flows` to its end, for runs that end by themselves."""
     done = where.spawn(*command, netobsctl(), "flows", *arguments, ns=ns,

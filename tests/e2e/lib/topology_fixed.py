@@ -45,6 +45,21 @@ class FixedTest(lab.LabTest):
     def make(self, **options):
         return Fixed(self.topology, **options)
 
+    def row(self, count=2):
+        """Hosts on wires, of which the first sends to the last; with what makes more."""
+        made = self.make()
+        hosts = made.several(count)
+        for left, right in zip(hosts, hosts[1:]):
+            made.one_wire(left, [right])
+        made.set_routes()
+        made.send(hosts[0], hosts[-1])
+        return made, hosts
+
+    def switch(self):
+        """The only node that is one."""
+        (switch,) = (node for node in self.topology.nodes if node.name.startswith("switch"))
+        return switch
+
     def check(self, *devices, nodes=(), interval=60, attach=None):
         """
         With @devices and all of @nodes observed, each packet counts once;
