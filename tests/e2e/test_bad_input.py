@@ -32,7 +32,6 @@ VERBS = {
         (("--interval", "0.05"), "--interval"), (("tcp prt 80",), "at 'prt 80'"), (("port", "x y"), "filter")),
     "map": (
         (("--interval", "2", "lookup", "icmp"), "--interval: it has no effect with lookup"),
-        (("--slack", "2", "--once"), "--slack: it has no effect with --once"),
         (("-o", "json", "annotate", "-"), "-o: it has no effect with annotate"),
         (("-d", "2", "--once"), "-d: it has no effect with --once"),
         (("--records", "x"), "--records: it has no effect with the live table"),
