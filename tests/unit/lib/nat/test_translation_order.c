@@ -101,24 +101,6 @@ static int tear_down(void **state)
 
 /* ---- One after the other ----------------------------------------------------------- */
 
-CASE(what_ended_first_makes_room_first)
-{
-	table->max = 4;
-	for (uint32_t i = 0; i < 4; i++)
-		report(table, i, NAT_ORIGINAL, 1000 + i);
-	translation_table_end(table, find(table, 2), 2000);
-	translation_table_end(table, find(table, 1), 2001);
-	use(table, 2, NAT_ORIGINAL, 0, 1002); /* its last packets are read */
-	report(table, 10, NAT_ORIGINAL, 3000);
-	assert_null(find(table, 2));
-	report(table, 11, NAT_ORIGINAL, 3001);
-	assert_null(find(table, 1));
-	report(table, 12, NAT_ORIGINAL, 3002);
-	assert_null(find(table, 0));
-	assert_non_null(find(table, 3));
-	assert_int_equal(table->refused, 0);
-}
-
 /* Three packets: what is asked, the answer, and what acknowledges it. */
 CASE(one_that_goes_on_after_its_answer_stays)
 {
@@ -135,39 +117,6 @@ CASE(one_that_goes_on_after_its_answer_stays)
 	assert_non_null(find(table, 0));
 	assert_int_equal(table->known, 4);
 	assert_int_equal(table->refused, 0);
-}
-
-/* As datagrams without answers: a flood does not send twice from one address. */
-CASE(one_with_packets_for_some_time_stays)
-{
-	table->max = 4;
-	report(table, 0, NAT_ORIGINAL, 1000);
-	report(table, 0, NAT_ORIGINAL, 1000 + TRANSLATION_GRACE_NS);
-	for (uint32_t i = 1; i < 100; i++)
-		report(table, i, NAT_ORIGINAL, 1000 + TRANSLATION_GRACE_NS + i);
-	assert_non_null(find(table, 0));
-}
-
-CASE(a_table_of_conversations_in_use_refuses_more)
-{
-	const int64_t idle_ns = (TRANSLATION_KEEP_S + 1) * NSEC_PER_SEC;
-
-	table->max = 4;
-	for (uint32_t i = 0; i < 4; i++) {
-		report(table, i, NAT_ORIGINAL, 1000 + i);
-		report(table, i, NAT_REPLY, 1000 + i);
-		report(table, i, NAT_ORIGINAL, 1000 + i);
-	}
-	report(table, 4, NAT_ORIGINAL, 2000);
-	report(table, 4, NAT_REPLY, 2000);
-	assert_int_equal(table->refused, 1);
-	assert_null(find(table, 4));
-	/* Without a packet for a minute, the first one makes room. */
-	report(table, 0, NAT_ORIGINAL, 2000);
-	report(table, 4, NAT_ORIGINAL, 1500 + idle_ns);
-	assert_int_equal(table->refused, 1);
-	assert_null(find(table, 1));
-	assert_non_null(find(table, 0));
 }
 
 /* Faces of what is lost before its entries are read are nobody's. */
@@ -347,8 +296,14 @@ static void step(struct translation_table *table, struct model *model,
 	const uint32_t number = (uint32_t)(lrand48() % NUMBERS);
 	struct model_entry *entry = &model->entries[number];
 	const int what = lrand48() % 8;
+	struct model_entry *ended;
 
-	if (what == 0 && may_end && entry->is_known && !entry->has_ended) {
+	count_stage(model, STAGE_ENDED, &ended);
+	if (what == 0 && ended && lrand48() % 2) {
+		/* Its last packets are read, and it stays the first one. */
+		use(table, (uint32_t)(ended - model->entries), NAT_ORIGINAL,
+		    TCP_ACK, ended->last_ns);
+	} else if (what == 0 && may_end && entry->is_known && !entry->has_ended) {
 		translation_table_end(table, find(table, number), now_ns);
 		entry->has_ended = true;
 		entry->turn = ++model->turn;
