@@ -72,8 +72,7 @@ static bool start(struct fixture *f, uint64_t disabled, uint32_t interval_ms)
 	assert_int_equal(netobs_sessions_new(&opts, &f->sessions), 0);
 	if (lab_lacks(LAB_FEATURE(SESSIONS))) {
 		assert_true(netobs_start(f->sessions) < 0);
-		assert_string_not_equal(netobs_last_error(f->sessions),
-					"");
+		assert_string_not_equal(netobs_last_error(f->sessions), "");
 		assert_int_equal(netobs_dispatch(f->sessions), -EINVAL);
 		return false;
 	}
