@@ -9,7 +9,7 @@ add_library(netobs_sink_support OBJECT
 	src/lib/base/backoff.c src/lib/base/io.c src/lib/base/json.c src/lib/base/log.c src/lib/base/outage.c
 	src/lib/base/own_file.c
 	src/lib/base/safe_text.c src/lib/base/sha256.c src/lib/base/spec.c src/lib/base/suggest.c src/lib/base/text.c src/lib/base/value.c src/lib/base/worker.c
-	src/lib/sink/agent.c src/lib/sink/ecs.c src/lib/sink/host_fields.c src/lib/sink/member_names.c)
+	src/lib/sink/host_fields.c src/lib/sink/member_names.c)
 target_include_directories(netobs_sink_support PUBLIC include src src/lib)
 target_link_libraries(netobs_sink_support PUBLIC Threads::Threads)
 set_target_properties(netobs_sink_support PROPERTIES POSITION_INDEPENDENT_CODE ON)

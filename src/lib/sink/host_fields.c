@@ -1,10 +1,186 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "host_fields.h"
 
+#include "base/hash.h"
+#include "base/io.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "base/util.h"
 
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <netobs/flow.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/utsname.h>
+
+static void take_address(const struct sockaddr *address, uint8_t ip[16])
+{
+	if (address->sa_family == AF_INET6) {
+		memcpy(ip, &((const struct sockaddr_in6 *)address)->sin6_addr,
+		       16);
+		return;
+	}
+	memset(ip, 0, 10);
+	ip[10] = ip[11] = 0xff;
+	memcpy(ip + 12, &((const struct sockaddr_in *)address)->sin_addr, 4);
+}
+
+static bool parse_address(const char *text, struct sockaddr_storage *ret_address)
+{
+	struct sockaddr_in *v4 = (void *)ret_address;
+	struct sockaddr_in6 *v6 = (void *)ret_address;
+
+	*ret_address = (struct sockaddr_storage){ .ss_family = AF_INET };
+	if (inet_pton(AF_INET, text, &v4->sin_addr) == 1)
+		return true;
+	ret_address->ss_family = AF_INET6;
+	return inet_pton(AF_INET6, text, &v6->sin6_addr) == 1;
+}
+
+/* ---- The address towards other hosts ----------------------------------------------- */
+
+/* The address that the kernel would send from to @text: nothing is sent. */
+static bool find_source(const char *text, uint8_t ip[16])
+{
+	struct sockaddr_storage address;
+	socklen_t len = sizeof(address);
+	cleanup_fd int fd = -1;
+
+	parse_address(text, &address);
+	((struct sockaddr_in *)&address)->sin_port =
+		htons(9); /* at the same place in both */
+	fd = socket(address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, len) ||
+	    getsockname(fd, (struct sockaddr *)&address, &len))
+		return false;
+	take_address((struct sockaddr *)&address, ip);
+	return true;
+}
+
+/* ---- Any address ------------------------------------------------------------------ */
+
+/* Whether other hosts may know this one by the address. */
+static bool is_of_host(const struct ifaddrs *entry)
+{
+	const struct sockaddr *address = entry->ifa_addr;
+	const struct in6_addr *v6;
+
+	if (!address || !(entry->ifa_flags & IFF_UP) ||
+	    entry->ifa_flags & IFF_LOOPBACK)
+		return false;
+	if (address->sa_family == AF_INET)
+		return true;
+	v6 = &((const struct sockaddr_in6 *)address)->sin6_addr;
+	return address->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(v6);
+}
+
+/* The first, of IPv4 if there is one. */
+static void find_any(uint8_t ip[16])
+{
+	struct ifaddrs *all, *found = NULL;
+
+	if (getifaddrs(&all))
+		return;
+	for (struct ifaddrs *entry = all; entry; entry = entry->ifa_next) {
+		if (!is_of_host(entry))
+			continue;
+		if (!found || (found->ifa_addr->sa_family == AF_INET6 &&
+			       entry->ifa_addr->sa_family == AF_INET))
+			found = entry;
+	}
+	if (found)
+		take_address(found->ifa_addr, ip);
+	freeifaddrs(all);
+}
+
+/*
+ * Use the address of the interface of the default route, if there is one. NetObserv's agent looks
+ * up routes to the same hosts.
+ */
+static void find_address(uint8_t ip[16])
+{
+	if (!find_source("8.8.8.8", ip) &&
+	    !find_source("2001:4860:4860::8888", ip))
+		find_any(ip);
+}
+
+void agent_read_address(struct spec *spec, uint8_t ip[16])
+{
+	const char *text = spec_string(spec, "agent_ip", NULL);
+	struct sockaddr_storage address;
+
+	memset(ip, 0, 16);
+	if (!text)
+		find_address(ip);
+	else if (parse_address(text, &address))
+		take_address((struct sockaddr *)&address, ip);
+	else
+		spec_refuse(spec, "option agent_ip: '%s' is not an IP address",
+			    text);
+}
+
+void agent_find_name(char *name, size_t size)
+{
+	struct utsname system;
+
+	snprintf(name, size, "%s", uname(&system) ? "" : system.nodename);
+}
+
+/* ---- The identifier ----------------------------------------------------------------- */
+
+/* @return whether @text begins with 32 hexadecimal digits, of an id that is not 0 */
+static bool parse_id(const char *text, uint8_t ret_id[16])
+{
+	bool is_set = false;
+
+	if (strspn(text, "0123456789abcdefABCDEF") != 32)
+		return false;
+	for (size_t i = 0; i < 16; i++) {
+		const char byte[] = { text[2 * i], text[2 * i + 1], '\0' };
+
+		ret_id[i] = (uint8_t)strtoul(byte, NULL, 16);
+		is_set |= ret_id[i];
+	}
+	return is_set;
+}
+
+void agent_make_id(const char *machine_id, char id[AGENT_ID_SIZE])
+{
+	/* Makes ids of netobs differ from those of other programs. */
+	static const uint8_t netobs[16] = { 0x61, 0x2f, 0x6e, 0x4e, 0x06, 0xd6,
+					    0x42, 0xc8, 0xbc, 0x14, 0xaf, 0xa3,
+					    0x67, 0x1d, 0x64, 0xfb };
+	uint8_t machine[16], mac[SHA256_SIZE];
+
+	*id = '\0';
+	if (!parse_id(machine_id, machine))
+		return;
+	hmac_sha256(machine, sizeof(machine), netobs, sizeof(netobs), mac);
+	mac[6] = (mac[6] & 0x0f) | 0x40; /* a UUID of version 4 (RFC 9562) */
+	mac[8] = (mac[8] & 0x3f) | 0x80;
+	for (size_t i = 0; i < 16; i++)
+		sprintf(id + 2 * i, "%02x", mac[i]);
+	explicit_bzero(machine, sizeof(machine));
+}
+
+void agent_find_id(char id[AGENT_ID_SIZE])
+{
+	char machine_id[64];
+
+	*id = '\0';
+	if (io_read_password("/etc/machine-id", machine_id, sizeof(machine_id)) <
+	    0)
+		return;
+	agent_make_id(machine_id, id);
+	explicit_bzero(machine_id, sizeof(machine_id));
+}
+
+/* ---- Fields ------------------------------------------------------------------------- */
 
 /* A name that may not be added: it is a field of records of this kind, as in records.def. */
 struct own_key {

@@ -10,6 +10,8 @@
 #include "record/any.h"
 #include "member_names.h"
 
+#include <assert.h>
+#include <netobs/record.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -58,6 +60,19 @@ static inline size_t host_fields_add(const struct host_fields *fields,
 		return len;
 	memcpy(json + len - 1, fields->text, fields->len);
 	return len - 1 + fields->len;
+}
+
+/*
+ * Write a record of a library's, with these fields. @to has SINK_JSON_MAX. @return its length
+ */
+static inline size_t host_fields_json(const struct host_fields *fields,
+				      const struct netobs_record *record,
+				      char *to)
+{
+	int len = netobs_record_json(record, to, RECORD_JSON_MAX);
+
+	assert(len > 0);
+	return host_fields_add(fields, to, (size_t)len);
 }
 
 /* The host that made the records: its address, its name, and an identifier. */

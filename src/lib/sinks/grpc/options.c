@@ -86,25 +86,18 @@ const struct message_kind message_otlp = {
 /* ---- Options ---------------------------------------------------------------------- */
 
 /* With options for it, TLS need not be asked for. */
-static bool wants_tls(struct spec *spec)
-{
-	static const char *const choices[] = { "no", "yes", NULL };
-	bool has_options = tls_has_options(spec);
-	bool wants = spec_choice(spec, "tls", choices, has_options);
-
-	if (!wants)
-		tls_refuse_options(spec);
-	return wants;
-}
-
 static void read_tls(struct grpc_options *options, struct spec *spec,
 		     struct tls_context *context)
 {
-	if (!wants_tls(spec) || spec->is_wrong)
-		return;
-	if (!tls_context_open(context, spec,
-			      options->session.stream.address.host, "h2"))
-		options->session.stream.tls = context;
+	static const char *const choices[] = { "no", "yes", NULL };
+	bool has_options = tls_has_options(spec);
+	struct stream_options *stream = &options->session.stream;
+
+	if (!spec_choice(spec, "tls", choices, has_options))
+		tls_refuse_options(spec);
+	else if (!spec->is_wrong &&
+		 !tls_context_open(context, spec, stream->address.host, "h2"))
+		stream->tls = context;
 }
 
 int grpc_options_read(struct grpc_options *options,

@@ -5,10 +5,8 @@
 #include "base/util.h"
 #include "sink/host_fields.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <netobs/record.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -158,10 +156,7 @@ static bool open_stream(const struct format *format, uint32_t stream,
 static size_t put_object(const struct format *format,
 			 const struct netobs_record *record, char *to)
 {
-	int len = netobs_record_json(record, to, RECORD_JSON_MAX);
-
-	assert(len > 0);
-	return host_fields_add(&format->host_fields, to, (size_t)len);
+	return host_fields_json(&format->host_fields, record, to);
 }
 
 static int64_t time_of(const struct netobs_record *record)

@@ -52,11 +52,6 @@ struct file_output {
 	struct unsent unsent;
 };
 
-static struct file_output *file_of_output(struct output *output)
-{
-	return (struct file_output *)output;
-}
-
 /* Bytes of an unfinished message stay, to be continued when the disk has room. */
 static void write_file_unsent(struct file_output *out)
 {
@@ -75,7 +70,7 @@ static void write_file_unsent(struct file_output *out)
 
 static enum peer_state file_prepare(struct output *output)
 {
-	struct file_output *out = file_of_output(output);
+	struct file_output *out = (struct file_output *)output;
 
 	if (!backoff_is_due(&out->retry))
 		return PEER_AWAY;
@@ -91,7 +86,7 @@ static enum peer_state file_prepare(struct output *output)
 
 static int file_send(struct output *output, const struct output_message *message)
 {
-	struct file_output *out = file_of_output(output);
+	struct file_output *out = (struct file_output *)output;
 
 	if (!take_unsent(output, &out->unsent, message))
 		return -EAGAIN;
@@ -101,12 +96,12 @@ static int file_send(struct output *output, const struct output_message *message
 
 static int file_rest(struct output *output)
 {
-	return backoff_left_ms(&file_of_output(output)->retry);
+	return backoff_left_ms(&((struct file_output *)output)->retry);
 }
 
 static void file_close(struct output *output)
 {
-	close_fd(&file_of_output(output)->fd);
+	close_fd(&((struct file_output *)output)->fd);
 }
 
 /*
@@ -157,13 +152,13 @@ static int open_output_file(const struct output *output, int *ret_fd)
 
 static void start_file_session(struct output *output)
 {
-	file_of_output(output)->is_new = true;
+	((struct file_output *)output)->is_new = true;
 	output->counts.sessions++;
 }
 
 static int file_open(struct output *output)
 {
-	struct file_output *out = file_of_output(output);
+	struct file_output *out = (struct file_output *)output;
 
 	output->host->outage = &out->outage;
 	out->fd = -1;
@@ -185,7 +180,7 @@ static bool has_moved(const struct file_output *out)
 /* A message that the old file has a part of is completed there first. */
 static int file_reopen(struct output *output)
 {
-	struct file_output *out = file_of_output(output);
+	struct file_output *out = (struct file_output *)output;
 	int fd = -1, err;
 
 	if (!has_moved(out))
@@ -222,17 +217,12 @@ struct rotated_output {
 	struct unsent unsent; /* what the rotated has begun to write */
 };
 
-static struct rotated_output *rotated_of_output(struct output *output)
-{
-	return (struct rotated_output *)output;
-}
-
 static int rotated_output_open(struct output *output)
 {
 	const struct config *config = output->config;
 
 	return rotate_open(config->path, &config->rotation, output->host,
-			   &rotated_of_output(output)->rotated);
+			   &((struct rotated_output *)output)->rotated);
 }
 
 /* False: not all of it. */
@@ -251,7 +241,7 @@ static bool write_rotated_unsent(struct rotated_output *out)
 
 static enum peer_state rotated_output_prepare(struct output *output)
 {
-	struct rotated_output *out = rotated_of_output(output);
+	struct rotated_output *out = (struct rotated_output *)output;
 	bool is_done = unsent_is_empty(&out->unsent);
 	enum peer_state state =
 		rotate_prepare(out->rotated, is_done ? output->size : 0);
@@ -271,7 +261,7 @@ static enum peer_state rotated_output_prepare(struct output *output)
 static int rotated_output_send(struct output *output,
 			       const struct output_message *message)
 {
-	struct rotated_output *out = rotated_of_output(output);
+	struct rotated_output *out = (struct rotated_output *)output;
 
 	if (!take_unsent(output, &out->unsent, message))
 		return -EAGAIN;
@@ -281,7 +271,7 @@ static int rotated_output_send(struct output *output,
 
 static int rotated_output_rest(struct output *output)
 {
-	return rotate_wait_ms(rotated_of_output(output)->rotated);
+	return rotate_wait_ms(((struct rotated_output *)output)->rotated);
 }
 
 static void rotated_output_counters(const struct output *output,
@@ -294,7 +284,7 @@ static void rotated_output_counters(const struct output *output,
 
 static void rotated_output_close(struct output *output)
 {
-	rotate_close(rotated_of_output(output)->rotated);
+	rotate_close(((struct rotated_output *)output)->rotated);
 }
 
 const struct output_ops output_rotated = {

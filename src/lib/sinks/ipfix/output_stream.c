@@ -13,14 +13,9 @@ struct stream_output {
 	uint8_t message[ENCODER_SIZE_MAX]; /* the message that the feed is sending */
 };
 
-static struct stream_output *stream_of_output(struct output *output)
-{
-	return (struct stream_output *)output;
-}
-
 static int stream_output_open(struct output *output)
 {
-	struct stream_output *out = stream_of_output(output);
+	struct stream_output *out = (struct stream_output *)output;
 	struct config *config = output->config;
 	const struct stream_options options = {
 		.address = config->address,
@@ -35,7 +30,7 @@ static int stream_output_open(struct output *output)
 
 static enum peer_state stream_output_prepare(struct output *output)
 {
-	struct feed *feed = &stream_of_output(output)->feed;
+	struct feed *feed = &((struct stream_output *)output)->feed;
 	enum peer_state state = feed_prepare(feed);
 
 	output->acked = feed->acked;
@@ -46,7 +41,7 @@ static enum peer_state stream_output_prepare(struct output *output)
 static int stream_output_send(struct output *output,
 			      const struct output_message *message)
 {
-	struct stream_output *out = stream_of_output(output);
+	struct stream_output *out = (struct stream_output *)output;
 	size_t len = message->encoded.len;
 
 	if (feed_is_busy(&out->feed))
@@ -60,7 +55,7 @@ static int stream_output_send(struct output *output,
 
 static int stream_output_rest(struct output *output)
 {
-	return feed_rest(&stream_of_output(output)->feed);
+	return feed_rest(&((struct stream_output *)output)->feed);
 }
 
 static void stream_output_counters(const struct output *output,
@@ -73,7 +68,7 @@ static void stream_output_counters(const struct output *output,
 
 static void stream_output_close(struct output *output)
 {
-	struct stream_output *out = stream_of_output(output);
+	struct stream_output *out = (struct stream_output *)output;
 
 	feed_close(&out->feed);
 }

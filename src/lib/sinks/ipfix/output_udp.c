@@ -150,11 +150,6 @@ struct udp {
 	struct outage outage;
 };
 
-static struct udp *udp_of_output(struct output *output)
-{
-	return (struct udp *)output;
-}
-
 /* ---- Failures ------------------------------------------------------------------ */
 
 static void log_failure(struct udp *udp, const char *reason)
@@ -322,7 +317,7 @@ static void finish_resolving(struct udp *udp)
 
 static enum peer_state udp_prepare(struct output *output)
 {
-	struct udp *udp = udp_of_output(output);
+	struct udp *udp = (struct udp *)output;
 
 	if (is_look_up_due(udp))
 		look_up(udp);
@@ -409,7 +404,7 @@ static int send_datagram(const struct udp *udp,
 
 static int udp_send(struct output *output, const struct output_message *message)
 {
-	struct udp *udp = udp_of_output(output);
+	struct udp *udp = (struct udp *)output;
 	int err;
 
 	udp->is_early = !take_allowance(udp);
@@ -434,7 +429,7 @@ static int udp_send(struct output *output, const struct output_message *message)
 
 static int udp_rest(struct output *output)
 {
-	struct udp *udp = udp_of_output(output);
+	struct udp *udp = (struct udp *)output;
 
 	take_refusals(udp);
 	watch_socket(udp, udp->is_full ? EPOLLOUT : EPOLLERR);
@@ -449,7 +444,7 @@ static int udp_rest(struct output *output)
 
 static int udp_open(struct output *output)
 {
-	struct udp *udp = udp_of_output(output);
+	struct udp *udp = (struct udp *)output;
 
 	output->host->outage = &udp->outage;
 	udp->fd = -1;
@@ -461,7 +456,7 @@ static int udp_open(struct output *output)
 
 static void udp_close(struct output *output)
 {
-	struct udp *udp = udp_of_output(output);
+	struct udp *udp = (struct udp *)output;
 
 	close_socket(udp);
 	resolve_close(TAKE_PTR(udp->resolve));

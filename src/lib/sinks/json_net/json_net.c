@@ -6,7 +6,6 @@
 #include "sink/host_fields.h"
 #include "sinks/net/feed.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -67,12 +66,8 @@ static size_t make_lines(struct json_net *net)
 	while (sizeof(net->buf) - used > SINK_JSON_MAX &&
 	       net->host->ops->next(net->host, &item)) {
 		char *line = net->buf + used;
-		int written =
-			netobs_record_json(item.record, line, RECORD_JSON_MAX);
-		size_t len;
+		size_t len = host_fields_json(&net->fields, item.record, line);
 
-		assert(written > 0);
-		len = host_fields_add(&net->fields, line, (size_t)written);
 		line[len++] = '\n';
 		used += len;
 		feed_mark(&net->feed, len, item.end);

@@ -9,7 +9,6 @@
 #include "base/util.h"
 
 #include <arpa/inet.h>
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,20 +62,12 @@ static size_t make_key(uint8_t *key, const struct message_format *format,
 	return len;
 }
 
-static size_t make_json(uint8_t *value, const struct message_format *format,
-			const struct netobs_record *record)
-{
-	int len = netobs_record_json(record, (char *)value, RECORD_JSON_MAX);
-
-	assert(len > 0);
-	return host_fields_add(&format->host_fields, (char *)value, (size_t)len);
-}
-
 static size_t make_value(uint8_t *value, const struct message_format *format,
 			 const struct netobs_record *record)
 {
 	if (format->encoding == MESSAGE_JSON)
-		return make_json(value, format, record);
+		return host_fields_json(&format->host_fields, record,
+					(char *)value);
 	if (pbnetobs_has(record))
 		return pbnetobs_record(record, &format->pbflow, value);
 	return pbflow_record(as_flow(record), &format->pbflow, value);
