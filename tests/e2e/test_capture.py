@@ -448,19 +448,20 @@ class Limits(lab.WiredTest):
             self.assertEqual(len(file.packets), file.stats[0]["delivered"])
         self.assertGreaterEqual(os.path.getsize(paths[0]), 100 << 10)
 
+    def check_full(self, capture, path, what):
+        self.flood(20_000, "--rate", "50000", "--payload", "301")
+        stats = capture.finish(FAILED)
+        self.assertIn(f"{what}: No space left", capture.messages())
+        self.assertEqual(stats["captured"], len(packets.read(path).packets))
+        self.assertGreater(stats["captured"], 2000)
+        lab.run("capinfos", path)
+        os.remove(path)
+
     def test_disk_that_is_full(self):
         directory = self.lab.small_disk(self.lab.path("full"), "1M")
         for name in ("full.pcapng", "full.pcap"):
             path = os.path.join(directory, name)
-            capture = self.capture("-w", path)
-            self.flood(20_000, "--rate", "50000", "--payload", "301")
-            stats = capture.finish(FAILED)
-            self.assertIn(path, capture.messages())
-            self.assertIn("No space left", capture.messages())
-            self.assertEqual(stats["captured"], len(packets.read(path).packets))
-            self.assertGreater(stats["captured"], 2000)
-            lab.run("capinfos", path)
-            os.remove(path)
+            self.check_full(self.capture("-w", path), path, f"{path}'")
 
     def test_standard_output_on_a_disk_that_is_full(self):
         path = os.path.join(self.lab.small_disk(self.lab.path("full"), "1M"), "full.pcapng")
@@ -468,13 +469,7 @@ class Limits(lab.WiredTest):
             out = os.open(path, os.O_WRONLY | os.O_CREAT | flags)
             capture = self.capture(stdout=out)
             os.close(out)
-            self.flood(20_000, "--rate", "50000", "--payload", "301")
-            stats = capture.finish(FAILED)
-            self.assertIn("standard output: No space left", capture.messages())
-            self.assertEqual(stats["captured"], len(packets.read(path).packets))
-            self.assertGreater(stats["captured"], 2000)
-            lab.run("capinfos", path)
-            os.remove(path)
+            self.check_full(capture, path, "standard output")
 
     def test_ring_on_a_disk_that_is_full(self):
         directory = self.lab.small_disk(self.lab.path("full"), "1M")

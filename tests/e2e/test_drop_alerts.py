@@ -18,6 +18,7 @@ from lib import drops
 from lib import lab
 from lib import metrics
 from lib import observer
+from lib import traffic
 from lib.drops import CLIENT, SERVER, nft_packets
 from lib.observer import features
 from lib.service import Supervisor
@@ -49,10 +50,7 @@ class DropAlerts(drops.DropsTest):
                 receiver.bind(("", port))
 
     def send(self, port, count, source):
-        with self.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-            sender.bind((CLIENT, source))
-            for _ in range(count):
-                sender.sendto(bytes(64), (SERVER, port))
+        traffic.throw(self.client, (SERVER, port), count, data=bytes(64), source=(CLIENT, source))
 
     # ---- The command --------------------------------------------------------------------
 

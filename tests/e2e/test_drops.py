@@ -20,6 +20,7 @@ from lib import drops
 from lib import frames as f
 from lib import lab
 from lib import observer
+from lib import traffic
 from lib.drops import CLIENT, SERVER, cause_of, nft_packets
 from lib.observer import features
 
@@ -41,8 +42,7 @@ class Observer:
     def wait_until_ready(self, marker):
         """No message says so: until it has seen a drop."""
         def is_seen():
-            with marker, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-                sender.sendto(b"", ("127.0.0.1", 9))
+            traffic.throw(marker, ("127.0.0.1", 9))
             if self.process.poll() is not None:
                 raise RuntimeError(self.messages())
             return self.records(marker)
@@ -131,8 +131,7 @@ class Drops(drops.DropsTest):
         frame = f.ether("ff:ff:ff:ff:ff:ff", self.macs[0], 0x88b5, bytes(60))
         for _ in range(20):
             for port in ports:
-                with self.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-                    sender.sendto(b"", (SERVER, port))
+                traffic.throw(self.client, (SERVER, port))
             self.router.send_frames("rs", [frame])
         watcher.stop()
         records = watcher.records(self.client, self.router, self.server)
@@ -188,9 +187,7 @@ class Drops(drops.DropsTest):
         count = 30
 
         def send():
-            with self.client, socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sender:
-                for _ in range(count):
-                    sender.sendto(b"six", ("fd00::2", 2030))
+            traffic.throw(self.client, ("fd00::2", 2030), count, data=b"six")
 
         records = [one for one in self.watch(send, self.router) if one.get("DstPort") == 2030]
         self.assertEqual(count, sum(one["PktDropPackets"] for one in records))
@@ -302,8 +299,7 @@ class Drops(drops.DropsTest):
                                    stdout=full, stderr=subprocess.PIPE, text=True)
 
         def is_over():
-            with self.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-                sender.sendto(b"", (SERVER, 2041))
+            traffic.throw(self.client, (SERVER, 2041))
             return table.poll() is not None
         lab.wait_for(is_over, "the command to end")
         self.assertEqual(1, table.returncode)
@@ -326,9 +322,7 @@ class Drops(drops.DropsTest):
                 return [line.split() for line in text if str(self.server.inode) in line and ":2040" in line]
 
         def is_seen():
-            with self.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-                for _ in range(3):
-                    sender.sendto(b"", (SERVER, 2040))
+            traffic.throw(self.client, (SERVER, 2040), 3)
             return rows()
 
         lab.wait_for(is_seen, "a row")

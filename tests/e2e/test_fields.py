@@ -4,9 +4,11 @@
 """What a record says besides its counts: each field against the capture."""
 
 import socket
+import struct
 import time
 
 from lib import frames as f
+from lib import ipfix
 from lib import lab
 from lib import traffic
 from lib import truth
@@ -19,6 +21,18 @@ ALWAYS = {"TimeFlowStartMs", "TimeFlowEndMs", "SrcAddr", "DstAddr", "Proto",
           "FlowEndReason", "EcnSeen", "TtlMin", "TtlMax"}
 PORTS = {"SrcPort", "DstPort"}
 ICMP = {"IcmpType", "IcmpCode"}
+# linux/in6.h: a sender leases a label before it may use it.
+IPV6_FLOWLABEL_MGR, IPV6_FLOWINFO_SEND = 32, 33
+ACTION_GET, SHARE_ANY, FLAG_CREATE = 0, 255, 1
+FLOW_LABEL_IPV6 = 31  # IPFIX
+LABELLED = 5002
+
+
+def lease(sender, dest, label):
+    request = socket.inet_pton(socket.AF_INET6, dest) + struct.pack(
+        "!I", label) + struct.pack("=BBHHHI", ACTION_GET, SHARE_ANY, FLAG_CREATE, 0, 0, 0)
+    sender.setsockopt(socket.IPPROTO_IPV6, IPV6_FLOWLABEL_MGR, request)
+    sender.setsockopt(socket.IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1)
 
 
 class Fields(ExactTest):
@@ -64,6 +78,28 @@ class Fields(ExactTest):
             self.assertEqual(self.a.inode, record["NetnsInode"])
             self.assertEqual(0x86dd if ":" in record["SrcAddr"] else 0x0800,
                              record["Etype"])
+
+    def send_labels(self, *labels):
+        """A datagram each way with each of the labels of a, and of b."""
+        with traffic.make_socket(self.a, socket.SOCK_DGRAM, self.A6, LABELLED) as a, \
+                traffic.make_socket(self.b, socket.SOCK_DGRAM, self.B6, LABELLED) as b:
+            for sender, receiver, dest, own in (a, b, self.B6, labels[0]), (b, a, self.A6, labels[1]):
+                for label in own:
+                    lease(sender, dest, label)
+                    sender.sendto(b"label", (dest, LABELLED, label, 0))
+                    receiver.recv(100)
+
+    def test_flow_labels_are_the_first_ones_of_each_direction(self):
+        """Also in IPFIX."""
+        path = self.lab.path("flows.ipfix")
+        records, _ = self.observe(lambda: self.send_labels([0x11111, 0x22222, 0x33333], [0x44444, 0x55555]),
+                                  "--interval", "60", "-o", f"ipfix:file:{path}?record=extended")
+        self.assertEqual({(self.A6, 0x11111, 3), (self.B6, 0x44444, 2)}, {
+            (record["SrcAddr"], record["Ipv6FlowLabel"], record["Packets"])
+            for record in records.values() if record.get("SrcPort") == LABELLED})
+        self.assertEqual({struct.pack("!I", label) for label in (0x11111, 0x44444)}, {
+            record.fields[FLOW_LABEL_IPV6] for record in ipfix.read_file(path)
+            if record.fields.get(7) == struct.pack("!H", LABELLED)})
 
     def test_tcp_flags_are_those_of_all_packets(self):
         """A real connection, and combinations no stack would send."""

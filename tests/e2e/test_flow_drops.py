@@ -21,6 +21,7 @@ from lib import drops
 from lib import lab
 from lib import metrics
 from lib import observer
+from lib import traffic
 from lib.drops import CLIENT, ROUTER_OUT, SERVER, cause_of, nft_packets
 from lib.observer import features
 from lib.service import Supervisor
@@ -130,10 +131,7 @@ class FlowDrops(drops.DropsTest):
         self.assertGreater(dropped(result.records), 0, found)
 
     def send_to(self, port, count, source=0, size=64):
-        with self.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-            sender.bind((CLIENT, source))
-            for _ in range(count):
-                sender.sendto(bytes(size), (SERVER, port))
+        traffic.throw(self.client, (SERVER, port), count, data=bytes(size), source=(CLIENT, source))
 
     def test_bytes_and_interfaces(self):
         """Each drop is in one record, also where each interface has its own."""
@@ -176,9 +174,7 @@ class FlowDrops(drops.DropsTest):
         self.client.neighbour("c0", self.macs[1], "fd00::2")
         count = self.random.randrange(5, 50)
         watch = self.watch("--interval", "600")
-        with self.client, socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sender:
-            for _ in range(count):
-                sender.sendto(b"six", ("fd00::2", 2030))
+        traffic.throw(self.client, ("fd00::2", 2030), count, data=b"six")
         result = watch.stop()
         found = self.check_identity(result)
         self.assertEqual([(count, count * 51)],
@@ -206,10 +202,7 @@ class FlowDrops(drops.DropsTest):
         watch = observer.Observer(self.lab, tenants[0], "--drops", *interfaces, "--interval", "600")
         watch.wait_attached(*((ns, "lo") for ns in observed))
         for ns, count in zip(tenants, counts):
-            with ns, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-                sender.bind(("127.0.0.1", 4060))
-                for _ in range(count):
-                    sender.sendto(b"tenant", ("127.0.0.1", 2060))
+            traffic.throw(ns, ("127.0.0.1", 2060), count, data=b"tenant", source=("127.0.0.1", 4060))
         result = watch.stop()
         return of_port(result.records, 2060), counts, self.check_identity(result)
 

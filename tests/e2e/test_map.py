@@ -22,6 +22,7 @@ from lib import maps
 from lib import nat
 from lib import observer
 from lib import record_sinks
+from lib import traffic
 from lib.record_sinks import sink_section, take_host
 
 PEN = 64500
@@ -241,9 +242,7 @@ class Map(maps.MapTest):
         frame = f.ether("02:00:00:00:00:01", "02:00:00:00:00:02", 0x0800, inner)
         for port, payload in ((2152, struct.pack("!BBHI", 0x30, 255, len(inner), 7) + inner),
                               (4789, struct.pack("!II", 0x08000000, 7 << 8) + frame)):
-            with self.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-                sock.bind((self.CLIENT, 2200))
-                sock.sendto(payload, (self.SERVER, port))
+            traffic.throw(self.client, (self.SERVER, port), data=payload, source=(self.CLIENT, 2200))
         for proto, payload in (4, inner), (47, struct.pack("!HH", 0, 0x0800) + inner):
             with self.client, socket.socket(socket.AF_INET, socket.SOCK_RAW, proto) as sock:
                 sock.sendto(payload, (self.SERVER, 0))
@@ -347,9 +346,7 @@ class Map(maps.MapTest):
 
         def say():
             for port in ports:
-                with self.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-                    sock.bind((self.CLIENT, port))
-                    sock.sendto(b"x", (self.SERVER, 8080))
+                traffic.throw(self.client, (self.SERVER, 8080), data=b"x", source=(self.CLIENT, port))
 
         def are_all_known():
             say()

@@ -8,7 +8,6 @@ import contextlib
 import fcntl
 import os
 import signal
-import socket
 import struct
 import subprocess
 import time
@@ -463,9 +462,7 @@ class Replay(lab.LabTest):
             lab.wait_for(lambda: all(bpf.attached(a, name) == 2 for name in ("eth0", "tun0")),
                          "the capture")
             traffic.ping(a, "192.0.2.2", 3)
-            with a, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-                for _ in range(4):
-                    sender.sendto(b"x", ("198.51.100.2", 9))
+            traffic.throw(a, ("198.51.100.2", 9), 4, data=b"x")
             capture.send_signal(signal.SIGINT)
             self.assertEqual(0, capture.wait(timeout=60))
         kinds = lab.run("tshark", "-r", path, "-T", "fields", "-e", "frame.encap_type").split()

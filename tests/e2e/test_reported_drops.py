@@ -8,13 +8,13 @@ import collections
 import json
 import os
 import signal
-import socket
 import subprocess
 
 from lib import lab
 from lib import metrics
 from lib import observer
 from lib import record_sinks
+from lib import traffic
 from lib.observer import features
 from lib.record_sinks import sink_section, take_host
 from lib.service import Supervisor
@@ -62,9 +62,7 @@ class ReportedDrops(lab.LabTest):
         self.assertEqual(0, self.service.wait(60))
 
     def send(self, count):
-        with self.ns, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-            for _ in range(count):
-                sender.sendto(b"drop", ("127.0.0.1", 3001))
+        traffic.throw(self.ns, ("127.0.0.1", 3001), count, data=b"drop")
 
     def read(self):
         return list(take_host(lab.json_lines(self.records, is_whole=False)))

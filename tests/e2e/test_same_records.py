@@ -74,6 +74,7 @@ class Records(lab.LabTest):
             stream.spec("agent_ip=192.0.2.9", "field.site=berlin", "batch_delay=0"))
         self.note(f"{len(told)} records")
         self.assertGreaterEqual(len(told), 13)
+        self.assertTrue(any(line.get("Ipv6FlowLabel") for line in told))
         self.check_grpc(told, grpc)
         self.assertEqual(told, http.lines)
         self.assertEqual({"/flows"}, {path for path, _ in http.requests})

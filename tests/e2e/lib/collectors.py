@@ -211,14 +211,6 @@ TSHARK_TIMES = {"cflow.abstimestart": "start", "cflow.abstimeend": "end"}
 NTP_EPOCH = 2208988800
 
 
-def tshark_time(value, is_ntp):
-    number = int(value, 16)
-    if not is_ntp:
-        return number
-    return ((number >> 32) - NTP_EPOCH) % (1 << 32) * 1000 + \
-        ((number & 0xffffffff) * 10 ** 9 >> 32) // 10 ** 6
-
-
 def tshark_time_shown(text):
     """ "Nov 14, 2023 22:13:20.242000000 UTC": what tshark made of it."""
     whole, fraction = text.removesuffix(" UTC").rsplit(".", 1)

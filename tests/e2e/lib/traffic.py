@@ -108,6 +108,15 @@ def udp(client, source, server, dest, sizes, port=5002, sport=0, segment=0,
                 size -= len(receiver.recv(1 << 16)) or 1
 
 
+def throw(ns, there, count=1, data=b"", source=None):
+    """Datagrams to an address and port, whatever becomes of them."""
+    with ns, socket.socket(family(there[0]), socket.SOCK_DGRAM) as sender:
+        if source:
+            sender.bind(source)
+        for _ in range(count):
+            sender.sendto(data, there)
+
+
 def udp_refused(client, source, dest, port=5003):
     """To a port without a listener: an ICMP error comes back."""
     with make_socket(client, socket.SOCK_DGRAM, source) as sender:

@@ -89,13 +89,6 @@ def dissect(file):
             yield dict(zip(FIELDS, map(split, line.split("\t"))))
 
 
-def first_number(*lists):
-    for values in lists:
-        if values:
-            return int(values[0], 0)
-    return None
-
-
 def layers(fields):
     """Of the outermost first. tshark 4.4 leaves out the IP header behind MPLS."""
     names = fields["frame.protocols"][0].split(":")
