@@ -25,12 +25,17 @@ struct kernel_symbol {
 
 /* ---- Reasons ------------------------------------------------------------------------ */
 
+static const struct btf_type *find_enum(const struct btf *btf, const char *name)
+{
+	int id = btf__find_by_name_kind(btf, name, BTF_KIND_ENUM);
+
+	return id < 0 ? NULL : btf__type_by_id(btf, (uint32_t)id);
+}
+
 /* The names of an enumeration, each at its number. */
 static char **read_enum(const struct btf *btf, const char *name, size_t *ret_n)
 {
-	int id = btf__find_by_name_kind(btf, name, BTF_KIND_ENUM);
-	const struct btf_type *type =
-		id < 0 ? NULL : btf__type_by_id(btf, (uint32_t)id);
+	const struct btf_type *type = find_enum(btf, name);
 	char **names = type ? calloc(NAMES_MAX, sizeof(*names)) : NULL;
 
 	*ret_n = names ? NAMES_MAX : 0;
@@ -63,9 +68,7 @@ static bool has_function(const struct btf *btf, const char *name)
 void drop_names_add(struct drop_names *names, const struct btf *btf,
 		    const char *enumeration)
 {
-	int id = btf__find_by_name_kind(btf, enumeration, BTF_KIND_ENUM);
-	const struct btf_type *type =
-		id < 0 ? NULL : btf__type_by_id(btf, (uint32_t)id);
+	const struct btf_type *type = find_enum(btf, enumeration);
 
 	for (uint32_t i = 0; type && i < btf_vlen(type); i++) {
 		const struct btf_enum *value = &btf_enum(type)[i];
@@ -175,21 +178,6 @@ static int compare_symbols(const void *one, const void *other)
 	return (a->address > b->address) - (a->address < b->address);
 }
 
-static bool add_symbol(struct drop_names *names,
-		       const struct kernel_symbol *symbol)
-{
-	const size_t step = 16384;
-	struct kernel_symbol *more = names->symbols;
-
-	if (names->n_symbols % step == 0)
-		more = realloc(more, (names->n_symbols + step) * sizeof(*more));
-	if (!more)
-		return false;
-	names->symbols = more;
-	more[names->n_symbols++] = *symbol;
-	return true;
-}
-
 /* COMPAT(<5.13): programs cannot ask for names. Addresses are 0 without CAP_SYSLOG on some hosts. */
 static void read_symbols(struct drop_names *names, const struct log *log)
 {
@@ -197,9 +185,11 @@ static void read_symbols(struct drop_names *names, const struct log *log)
 	struct kernel_symbol symbol;
 	char line[512];
 
-	while (file && fgets(line, sizeof(line), file))
-		if (read_symbol(line, &symbol) && !add_symbol(names, &symbol))
-			break;
+	while (file && fgets(line, sizeof(line), file) &&
+	       array_reserve(&names->symbols, names->n_symbols,
+			     &names->symbols_capacity, sizeof(symbol), 16384))
+		if (read_symbol(line, &symbol))
+			names->symbols[names->n_symbols++] = symbol;
 	if (file)
 		fclose(file);
 	qsort(names->symbols, names->n_symbols, sizeof(*names->symbols),

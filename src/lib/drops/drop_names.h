@@ -29,7 +29,7 @@ struct drop_names {
 	struct named_reason *reasons; /* of subsystems that have names for theirs */
 	uint32_t n_reasons, reasons_capacity;
 	struct kernel_symbol *symbols; /* COMPAT(<5.13): in order */
-	size_t n_symbols;
+	uint32_t n_symbols, symbols_capacity;
 };
 
 /**

@@ -42,7 +42,7 @@ struct netobs_networks {
 
 struct prefixes {
 	struct prefix *list;
-	size_t n;
+	uint32_t n, capacity;
 };
 
 static const char internet[] = "internet";
@@ -108,15 +108,12 @@ static const char *parse_prefix(char *text, struct prefix *ret_prefix)
 
 static int add_prefix(struct prefixes *all, const struct prefix *prefix)
 {
-	struct prefix *list;
-
 	if (all->n == PREFIXES_MAX)
 		return -E2BIG;
-	list = reallocarray(all->list, all->n + 1, sizeof(*list));
-	if (!list)
+	if (!array_reserve(&all->list, all->n, &all->capacity, sizeof(*prefix),
+			   64))
 		return -ENOMEM;
-	all->list = list;
-	list[all->n++] = *prefix;
+	all->list[all->n++] = *prefix;
 	return 0;
 }
 

@@ -225,18 +225,12 @@ int host_restore_netns(struct host *host, const char *name, uint32_t inode,
 
 	if (copy_optional(is_followed ? name : NULL, &copy))
 		return -ENOMEM;
-	netns = reallocarray(host->netns, host->n_netns + 1, sizeof(*netns));
+	netns = host_append_netns(host);
 	if (!netns)
 		return -ENOMEM;
-	host->netns = netns;
-	netns[host->n_netns] = (struct netns){
-		.index = host->n_netns,
-		.inode = inode,
-		.rtnl_fd = -1,
-		.name = TAKE_PTR(copy),
-		.is_retired = !is_followed,
-	};
-	host->n_netns++;
+	netns->inode = inode;
+	netns->name = TAKE_PTR(copy);
+	netns->is_retired = !is_followed;
 	return 0;
 }
 

@@ -36,6 +36,13 @@ struct netns *host_add_netns(struct host *host)
 		netns->is_retired = netns->is_alias = false;
 		return netns;
 	}
+	return host_append_netns(host);
+}
+
+struct netns *host_append_netns(struct host *host)
+{
+	struct netns *netns;
+
 	if (host->n_netns == NETNS_MAX)
 		return NULL;
 	netns = reallocarray(host->netns, host->n_netns + 1, sizeof(*netns));

@@ -112,7 +112,10 @@ static inline struct netif *host_find(const struct host *host, uint16_t netns,
 struct netns *host_find_followed(const struct host *host, uint32_t inode,
 				 const struct netns *but);
 
-/* Add a namespace without a name, not open yet. NULL: no memory. */
+/* Add a namespace without a name, not open yet, with the next index. NULL: no memory. */
+struct netns *host_append_netns(struct host *host);
+
+/* As host_append_netns(), or with the index of one whose last flows have been reported. */
 struct netns *host_add_netns(struct host *host);
 
 #endif
