@@ -94,36 +94,31 @@ static int take_record(const struct record_input *input, const char *line,
 static void print_summary(const struct reading *reading,
 			  const struct conversation_totals *totals)
 {
+	const struct {
+		uint64_t n;
+		const char *what;
+	} more[] = {
+		{ reading->repeated, "lines came again" },
+		{ totals->repeated_packets,
+		  "packets were reported by several hosts, and count once" },
+		{ totals->shared_packets,
+		  "packets have tuples that a NAT used for several conversations, and "
+		  "count only at the NAT" },
+		{ totals->sampled,
+		  "flows are sampled: of these, the counted packets are shown" },
+		{ reading->others, "records of other types" },
+		{ reading->reader.unreadable, "lines are no records" },
+	};
+
 	fprintf(stderr,
 		"netobsctl map: %" PRIu64 " records of %" PRIu32
 		" hosts: %" PRIu64 " flows, %" PRIu64 " sessions",
 		reading->records, conversations_reporters(reading->conversations),
 		totals->flows, totals->sessions);
-	if (reading->repeated)
-		fprintf(stderr, "; %" PRIu64 " lines came again",
-			reading->repeated);
-	if (totals->repeated_packets)
-		fprintf(stderr,
-			"; %" PRIu64
-			" packets were reported by several hosts, and count once",
-			totals->repeated_packets);
-	if (totals->shared_packets)
-		fprintf(stderr,
-			"; %" PRIu64
-			" packets have tuples that a NAT used for several conversations, and "
-			"count only at the NAT",
-			totals->shared_packets);
-	if (totals->sampled)
-		fprintf(stderr,
-			"; %" PRIu64
-			" flows are sampled: of these, the counted packets are shown",
-			totals->sampled);
-	if (reading->others)
-		fprintf(stderr, "; %" PRIu64 " records of other types",
-			reading->others);
-	if (reading->reader.unreadable)
-		fprintf(stderr, "; %" PRIu64 " lines are no records",
-			reading->reader.unreadable);
+	for (size_t i = 0; i < ARRAY_SIZE(more); i++)
+		if (more[i].n)
+			fprintf(stderr, "; %" PRIu64 " %s", more[i].n,
+				more[i].what);
 	if (reading->is_seen_full)
 		fprintf(stderr,
 			"; after the first %d lines, repeated lines count again",

@@ -17,8 +17,9 @@ struct view {
 struct choice {
 	struct view counted[2]; /* by the end: of the reporter with most packets from it */
 	bool has_counted[2];
-	struct part to, back;  /* those with most samples of round-trip times */
-	struct part responses; /* that with most answers */
+	struct part_counts to,
+		back; /* those with most samples of round-trip times */
+	struct part_counts responses; /* that with most answers */
 	struct session_counts sessions;
 	uint8_t sessions_end;
 	uint32_t hosts; /* hosts that have reported flows */
@@ -28,13 +29,7 @@ struct choice {
 static void part_add(struct part *sum, const struct part *more)
 {
 	span_join(&sum->span, more->span);
-	sum->packets += more->packets;
-	sum->bytes += more->bytes;
-	sum->retransmits += more->retransmits;
-	sum->rtt_sum_ns += more->rtt_sum_ns;
-	sum->rtt_samples += more->rtt_samples;
-	sum->response_sum_ns += more->response_sum_ns;
-	sum->responses += more->responses;
+	counters_add(&sum->counts, &more->counts, sizeof(sum->counts));
 }
 
 /* ---- A reporter ------------------------------------------------------------------------ */
@@ -48,7 +43,8 @@ static void add_part(struct view *view, uint8_t end, const struct part *part,
 	view->has_flows[end] = true;
 	if (!is_apart)
 		part_add(sum, part);
-	else if (part->point != POINT_REST && part->packets > sum->packets)
+	else if (part->point != POINT_REST &&
+		 part->counts.packets > sum->counts.packets)
 		*sum = *part;
 }
 
@@ -71,8 +67,9 @@ static void add_account(const struct talks *talks, const struct account *account
 /* Parts come in the order of their numbers: of equal ones, the first is taken. */
 static bool is_better(const struct part *a, const struct part *b)
 {
-	return a->packets != b->packets ? a->packets > b->packets :
-					  a->bytes > b->bytes;
+	return a->counts.packets != b->counts.packets ?
+		       a->counts.packets > b->counts.packets :
+		       a->counts.bytes > b->counts.bytes;
 }
 
 static void choose_counts(struct choice *choice, const struct view *view)
@@ -97,17 +94,19 @@ static void choose_counts(struct choice *choice, const struct view *view)
 static void choose_times(struct choice *choice, const struct view *view,
 			 uint8_t client)
 {
-	const struct part *to = &view->sums[client], *back = &view->sums[!client];
+	const struct part_counts *to = &view->sums[client].counts,
+				 *back = &view->sums[!client].counts;
+	struct part_counts *responses = &choice->responses;
 
 	if (to->rtt_samples + back->rtt_samples >
 	    choice->to.rtt_samples + choice->back.rtt_samples) {
 		choice->to = *to;
 		choice->back = *back;
 	}
-	if (to->responses > choice->responses.responses ||
-	    (to->responses == choice->responses.responses &&
-	     to->response_sum_ns > choice->responses.response_sum_ns))
-		choice->responses = *to;
+	if (to->responses > responses->responses ||
+	    (to->responses == responses->responses &&
+	     to->response_sum_ns > responses->response_sum_ns))
+		*responses = *to;
 }
 
 /* Sockets of both ends report the same connections: that with more of them, or the client's. */
@@ -158,7 +157,8 @@ static void choose_of_all(const struct talks *talks,
 static void add_way(const struct choice *choice, uint8_t source,
 		    enum edge_way way, struct edge_sum *sum)
 {
-	const struct part *best = &choice->counted[source].sums[source];
+	const struct part_counts *best =
+		&choice->counted[source].sums[source].counts;
 
 	if (!choice->has_counted[source])
 		return;

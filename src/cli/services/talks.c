@@ -205,15 +205,17 @@ static bool shows_apart(const struct talks *talks,
 	return false;
 }
 
-static void count_flow(struct part *part, const struct service_report *report)
+static struct part_counts counts_of(const struct service_report *report)
 {
-	part->packets += report->packets;
-	part->bytes += report->bytes;
-	part->retransmits += report->retransmits;
-	part->rtt_sum_ns += report->rtt_ns * report->rtt_samples;
-	part->rtt_samples += report->rtt_samples;
-	part->response_sum_ns += report->response_ns * report->responses;
-	part->responses += report->responses;
+	return (struct part_counts){
+		.packets = report->packets,
+		.bytes = report->bytes,
+		.retransmits = report->retransmits,
+		.rtt_sum_ns = report->rtt_ns * report->rtt_samples,
+		.rtt_samples = report->rtt_samples,
+		.response_sum_ns = report->response_ns * report->responses,
+		.responses = report->responses,
+	};
 }
 
 bool talks_add_flow(struct talks *talks, uint32_t index, uint8_t source,
@@ -221,6 +223,7 @@ bool talks_add_flow(struct talks *talks, uint32_t index, uint8_t source,
 		    struct reporting *reporting)
 {
 	const struct flow_span span = span_of(report);
+	const struct part_counts counts = counts_of(report);
 	const enum server_end server = find_server(report);
 	struct account *account = get_account(talks, index, reporter, source);
 	struct part *part =
@@ -229,7 +232,7 @@ bool talks_add_flow(struct talks *talks, uint32_t index, uint8_t source,
 
 	if (!part)
 		return false;
-	count_flow(part, report);
+	counters_add(&part->counts, &counts, sizeof(counts));
 	talk->packets += report->packets;
 	span_join(&part->span, span);
 	if (span.start_ms) {

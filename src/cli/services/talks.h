@@ -34,6 +34,11 @@ enum {
 #define POINT_MANY 0ULL /* several, or none is known */
 #define POINT_REST UINT64_MAX
 
+struct part_counts {
+	uint64_t packets, bytes, retransmits;
+	uint64_t rtt_sum_ns, rtt_samples, response_sum_ns, responses;
+};
+
 /* The sums that a reporter stated of a direction, at one point. */
 struct part {
 	uint32_t next; /* next part of the account, plus 1 */
@@ -41,8 +46,7 @@ struct part {
 	struct flow_span last; /* of the last record with a time; 0: none */
 	uint16_t last_icmp;    /* type and code of that record */
 	struct flow_span span; /* of all records */
-	uint64_t packets, bytes, retransmits;
-	uint64_t rtt_sum_ns, rtt_samples, response_sum_ns, responses;
+	struct part_counts counts;
 };
 
 /* Connections of sockets that have ended. */
