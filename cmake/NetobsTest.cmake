@@ -155,10 +155,10 @@ endfunction()
 # NETOBS_FUZZ_SOURCES_X, NETOBS_FUZZ_FLAGS_X and NETOBS_FUZZ_LIBRARIES_X.
 file(GLOB spool_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} src/lib/sink/spool/*.c)
 set(NETOBS_FUZZ_SOURCES_alert_rule src/lib/alerts/rule.c src/lib/base/suggest.c)
-set(NETOBS_FUZZ_SOURCES_annotate src/cli/annotate/flow_face.c
-	src/cli/annotate/flow_time.c src/cli/annotate/layouts.c src/cli/annotate/record_find.c
-	src/cli/annotate/record_index.c src/cli/annotate/record_input.c src/cli/annotate/record_news.c
-	src/lib/base/hash.c src/lib/base/json_reader.c src/lib/base/slots.c)
+set(NETOBS_FUZZ_SOURCES_annotate src/cli/annotate/flow_face.c src/cli/annotate/layouts.c
+	src/cli/annotate/record_find.c src/cli/annotate/record_index.c
+	src/cli/annotate/record_input.c src/cli/annotate/record_news.c
+	src/lib/base/hash.c src/lib/base/json_reader.c src/lib/base/safe_text.c src/lib/base/slots.c)
 set(NETOBS_FUZZ_SOURCES_bulk_answer src/lib/sinks/http/bulk_answer.c)
 set(NETOBS_FUZZ_SOURCES_conf src/service/conf.c src/lib/base/io.c src/lib/base/safe_text.c)
 set(NETOBS_FUZZ_SOURCES_container_facts src/lib/who/container_facts.c src/lib/base/json_reader.c)

@@ -55,8 +55,6 @@ void services_client_label(char *buf, size_t size,
 			   const struct services_view *view,
 			   const struct edge *edge);
 
-void services_print_dot(const struct services_view *view);
-
 /** Replace the file at @path. @return 0; < 0: it could not be written, and is as it was */
 int services_write_svg(const char *path, const struct services_view *view);
 
