@@ -19,17 +19,27 @@ enum { FIRST_LINES = 64 };
 
 /* ---- Collecting ------------------------------------------------------------------- */
 
+static struct json_value value_of(const struct mapping_row *row, const char *name)
+{
+	return json_get((struct json_value){ row->line }, name);
+}
+
 static void add_text(struct mapping_list *list, const char *text, size_t len)
 {
-	char *line = strndup(text, len);
+	static const char *const names[] = { "EndedMs", "TimeFlowEndMs",
+					     "TimeFlowStartMs" };
+	struct mapping_row row = { .line = strndup(text, len) };
 
-	if (line && array_reserve(&list->rows, list->n, &list->capacity,
-				  sizeof(*list->rows), FIRST_LINES)) {
-		list->rows[list->n++].line = line;
+	if (!row.line || !array_reserve(&list->rows, list->n, &list->capacity,
+					sizeof(*list->rows), FIRST_LINES)) {
+		free(row.line);
+		list->is_out_of_memory = true;
 		return;
 	}
-	free(line);
-	list->is_out_of_memory = true;
+	json_text(value_of(&row, "State"), row.state, sizeof(row.state));
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		row.times[i] = json_number(value_of(&row, names[i]));
+	list->rows[list->n++] = row;
 }
 
 void mapping_list_add(const struct netobs_mapping *mapping, void *arg)
@@ -131,29 +141,10 @@ int mapping_list_ask(struct mapping_list *list, const char *socket,
 	return mapping_list_kernel(list, NULL);
 }
 
-/* Sort key of a line. */
-struct sort_key {
-	char *line;
-	char state[16];
-	uint64_t times[3]; /* the end, the last packet, the beginning */
-};
-
-static void read_key(char *line, struct sort_key *ret_key)
-{
-	const struct json_value mapping = json_parse(line);
-	static const char *const names[] = { "EndedMs", "TimeFlowEndMs",
-					     "TimeFlowStartMs" };
-
-	ret_key->line = line;
-	json_get_text(mapping, "State", ret_key->state, sizeof(ret_key->state));
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		ret_key->times[i] = json_number(json_get(mapping, names[i]));
-}
-
 /* "active" comes before "ended", and a later time before an earlier one. */
-static int compare_keys(const void *a, const void *b)
+static int compare_rows(const void *a, const void *b)
 {
-	const struct sort_key *one = a, *two = b;
+	const struct mapping_row *one = a, *two = b;
 	int order = strcmp(one->state, two->state);
 
 	for (size_t i = 0; !order && i < ARRAY_SIZE(one->times); i++)
@@ -164,18 +155,8 @@ static int compare_keys(const void *a, const void *b)
 
 void mapping_list_sort(struct mapping_list *list)
 {
-	cleanup_free struct sort_key *keys =
-		list->n ? calloc(list->n, sizeof(*keys)) : NULL;
-
-	if (!keys) {
-		list->is_out_of_memory |= list->n;
-		return;
-	}
-	for (uint32_t i = 0; i < list->n; i++)
-		read_key(list->rows[i].line, &keys[i]);
-	qsort(keys, list->n, sizeof(*keys), compare_keys);
-	for (uint32_t i = 0; i < list->n; i++)
-		list->rows[i].line = keys[i].line;
+	if (list->n)
+		qsort(list->rows, list->n, sizeof(*list->rows), compare_rows);
 }
 
 void mapping_list_clear(struct mapping_list *list)
@@ -187,11 +168,6 @@ void mapping_list_clear(struct mapping_list *list)
 }
 
 /* ---- Printing --------------------------------------------------------------------- */
-
-static struct json_value value_of(const struct mapping_row *row, const char *name)
-{
-	return json_get((struct json_value){ row->line }, name);
-}
 
 /* @otherwise: where there is no such text */
 static void put_text(const struct mapping_row *row, const char *name,

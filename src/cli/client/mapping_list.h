@@ -11,6 +11,8 @@ struct netobs_mapping_query;
 
 struct mapping_row {
 	char *line; /* JSON */
+	char state[16];
+	uint64_t times[3]; /* the end, the last packet, the beginning */
 };
 
 /* All zero: it is empty, and takes all. */

@@ -8,11 +8,12 @@
 
 #include <netobs/capture.h>
 
+#include "base/slots.h"
 #include "base/text.h"
 #include "base/util.h"
 #include "cli/capture/capture_out.h"
 
-enum { COMMENT_MAX = 384, FIRST_PLACES = 16, SNAP_LENGTH = 262144 };
+enum { COMMENT_MAX = 384, SNAP_LENGTH = 262144 };
 
 /* An interface in the file: one of a namespace, or a layer of it where no interface is known. */
 struct place {
@@ -22,9 +23,7 @@ struct place {
 
 struct trace_pcapng {
 	struct capture_out out;
-	struct place *places;
-	uint32_t n, capacity;
-	uint32_t last; /* most events are where others were */
+	struct slots places;
 };
 
 /* ---- Interfaces ---------------------------------------------------------------------------- */
@@ -34,9 +33,10 @@ static void describe_place(uint32_t index,
 			   void *user)
 {
 	const struct trace_pcapng *pcapng = user;
+	const struct place *place = slots_at(&pcapng->places, index);
 
-	ret_interface->name = pcapng->places[index].name;
-	ret_interface->netns = pcapng->places[index].netns;
+	ret_interface->name = place->name;
+	ret_interface->netns = place->netns;
 	ret_interface->link_type = NETOBS_LINK_RAW;
 	ret_interface->snap_length = SNAP_LENGTH;
 }
@@ -54,31 +54,6 @@ static struct place place_of(const struct netobs_trace_event *event)
 	snprintf(place.netns, sizeof(place.netns), "%" PRIu32,
 		 event->netns_inode);
 	return place;
-}
-
-static bool is_place(const struct place *a, const struct place *b)
-{
-	return !strcmp(a->name, b->name) && !strcmp(a->netns, b->netns);
-}
-
-/* @return its number, or -ENOMEM */
-static int find_place(struct trace_pcapng *pcapng,
-		      const struct netobs_trace_event *event)
-{
-	const struct place place = place_of(event);
-
-	if (pcapng->last < pcapng->n &&
-	    is_place(&pcapng->places[pcapng->last], &place))
-		return (int)pcapng->last;
-	for (uint32_t i = 0; i < pcapng->n; i++)
-		if (is_place(&pcapng->places[i], &place))
-			return (int)(pcapng->last = i);
-	if (!array_reserve(&pcapng->places, pcapng->n, &pcapng->capacity,
-			   sizeof(*pcapng->places), FIRST_PLACES))
-		return -ENOMEM;
-	pcapng->places[pcapng->n] = place;
-	pcapng->last = pcapng->n++;
-	return (int)pcapng->last;
 }
 
 /* ---- Comments ------------------------------------------------------------------------------ */
@@ -131,15 +106,16 @@ static uint8_t direction_of(const struct netobs_trace_event *event)
 bool trace_pcapng_add(struct trace_pcapng *pcapng,
 		      const struct netobs_trace_event *event)
 {
+	const struct place place = place_of(event);
 	struct trace_packet made;
 	char comment[COMMENT_MAX];
-	int place;
+	uint32_t index;
 
 	if (!trace_packet_make(event, &made))
 		return false;
-	place = find_place(pcapng, event);
-	if (place < 0) {
-		pcapng->out.error = pcapng->out.error ?: place;
+	index = slots_get(&pcapng->places, &place, sizeof(place), sizeof(place));
+	if (index == SLOT_NONE) {
+		pcapng->out.error = pcapng->out.error ?: -ENOMEM;
 		return true;
 	}
 	make_comment(comment, event);
@@ -149,7 +125,7 @@ bool trace_pcapng_add(struct trace_pcapng *pcapng,
 					      .bytes = made.bytes,
 					      .captured = made.captured,
 					      .length = made.length,
-					      .interface = (uint32_t)place,
+					      .interface = index,
 					      .direction = direction_of(event),
 					      .comment = comment,
 				      });
@@ -174,7 +150,7 @@ int trace_pcapng_close(struct trace_pcapng *pcapng)
 		capture_out_stats(&pcapng->out);
 	capture_out_close(&pcapng->out);
 	err = pcapng->out.error;
-	free(pcapng->places);
+	slots_free(&pcapng->places);
 	free(pcapng);
 	return err;
 }
