@@ -11,7 +11,7 @@
 #include "base/util.h"
 #include "cli/view/print.h"
 #include "service/options/args.h"
-#include "service/service_keys.h"
+#include "service/service_config.h"
 
 enum { OUTPUT_TABLE, OUTPUT_JSON };
 

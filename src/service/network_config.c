@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "service_keys.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,6 @@
 
 #include "base/util.h"
 #include "service/options/args.h"
-#include "service_keys.h"
 
 /* ---- Changes --------------------------------------------------------------------- */
 

@@ -13,7 +13,6 @@
 
 #include "base/options.h"
 #include "base/util.h"
-#include "service_keys.h"
 
 #define VENDOR_DIR "/usr/lib/netobs"
 

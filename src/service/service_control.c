@@ -9,7 +9,6 @@
 #include "base/options.h"
 #include "service/control/control.h"
 #include "service/options/args.h"
-#include "service_keys.h"
 
 static void on_reload(void *user)
 {

@@ -7,7 +7,6 @@
 
 #include "base/json.h"
 #include "base/util.h"
-#include "service_keys.h"
 
 static void free_group(struct service_group *group)
 {
