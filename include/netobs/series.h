@@ -198,30 +198,21 @@ NETOBS_API int netobs_series_new(const struct netobs_series_opts *opts,
 				 struct netobs_series **ret_series);
 
 /**
- * Add a flow to the series of its group, or to that of other flows. With a key such as "host", to
- * one for each of its ends: then the sum of all series is that of ends.
+ * Add a flow, or a TCP connection that has ended, to the series of its group, or to that of others. With a
+ * key such as "host", a flow is added to one for each of its ends: then the sum of all series is that of ends.
  *
- * @param flow  of on_record, or that the program made
- * @return 0; -EINVAL: an argument is NULL, or no flow
+ * A session is one end of a connection; an open one changes nothing. If the other end is reported as well,
+ * the connection is counted once, with the end that is reported first, unless some 16,000 other connections end
+ * between the two. The first session allocates 256 KiB for that. With keys that count a flow at both ends, each
+ * session counts for its own end. Keys that only packets have, such as interface and vlan, are unknown. A connection
+ * has failed if it was refused, timed out, ended with another error, or was reset before it carried data
+ * (enum netobs_session_ended).
+ *
+ * @param record  struct netobs_flow or netobs_session, of on_record, or that the program made
+ * @return 0; -EINVAL: an argument is NULL, or another record
  */
 NETOBS_API int netobs_series_add(struct netobs_series *series,
-				 const struct netobs_flow *flow);
-
-/**
- * Add a TCP connection that has ended to the series of its group, or to that of other flows: an open one
- * changes nothing. It has failed if it was refused, timed out, ended with another error, or was reset
- * before it carried data (enum netobs_session_ended).
- *
- * A session is one end of a connection. If the other end is reported as well, the connection is counted
- * once, with the end that is reported first, unless some 16,000 other connections end between the two.
- * The first session allocates 256 KiB for that. With keys that count a flow at both ends, each
- * session counts for its own end. Keys that only packets have, such as interface and vlan, are unknown.
- *
- * @param session  of on_record, or that the program made
- * @return 0; -EINVAL: an argument is NULL, or no session
- */
-NETOBS_API int netobs_series_add_session(struct netobs_series *series,
-					 const struct netobs_session *session);
+				 const struct netobs_record *record);
 
 /**
  * End an interval: make a record of each group with a series that had flows or ends of connections, and of

@@ -120,18 +120,11 @@ int service_groups_commit(struct service_groups *groups,
 	return result;
 }
 
-void service_groups_flow(struct service_groups *groups,
-			 const struct netobs_flow *flow)
+void service_groups_add(struct service_groups *groups,
+			const struct netobs_record *record)
 {
 	for (size_t i = 0; i < groups->n; i++)
-		netobs_series_add(groups->groups[i].series, flow);
-}
-
-void service_groups_session(struct service_groups *groups,
-			    const struct netobs_session *session)
-{
-	for (size_t i = 0; i < groups->n; i++)
-		netobs_series_add_session(groups->groups[i].series, session);
+		netobs_series_add(groups->groups[i].series, record);
 }
 
 /* ---- Status -------------------------------------------------------------------------- */

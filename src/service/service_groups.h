@@ -41,10 +41,9 @@ int service_groups_commit(struct service_groups *groups,
 				       void *user),
 			  void *user);
 
-void service_groups_flow(struct service_groups *groups,
-			 const struct netobs_flow *flow);
-void service_groups_session(struct service_groups *groups,
-			    const struct netobs_session *session);
+/** @record: a flow or a session */
+void service_groups_add(struct service_groups *groups,
+			const struct netobs_record *record);
 
 /** End an interval. @take gets the records of groups with records = yes. */
 void service_groups_interval(struct service_groups *groups, int64_t time_ns,

@@ -11,7 +11,7 @@
 static void take_flow(struct service *service, const struct netobs_flow *flow)
 {
 	tcp_health_add(&service->metrics_source.health, flow);
-	service_groups_flow(&service->groups, flow);
+	service_groups_add(&service->groups, &flow->record);
 	service_sinks_record(&service->sinks, &flow->record);
 	control_flow(service->control, flow);
 }
@@ -27,7 +27,7 @@ static bool find_conversation(struct service *service,
 static void deliver_session(struct service *service,
 			    const struct netobs_session *session)
 {
-	service_groups_session(&service->groups, session);
+	service_groups_add(&service->groups, &session->record);
 	service_sinks_record(&service->sinks, &session->record);
 }
 

@@ -202,17 +202,11 @@ static void add_end(struct netobs_series *series,
 	add_to_series(series, bytes, event);
 }
 
-int netobs_series_add(struct netobs_series *series, const struct netobs_flow *flow)
+static void add_flow(struct netobs_series *series, const struct netobs_flow *flow)
 {
-	struct series_event event;
-	union any_record copy;
-	enum flow_end server;
+	const enum flow_end server = server_find(&series->servers, flow);
+	struct series_event event = series_event_of_flow(flow);
 
-	flow = series && flow ? flow_view(flow, &copy) : NULL;
-	if (!flow)
-		return -EINVAL;
-	server = server_find(&series->servers, flow);
-	event = series_event_of_flow(flow);
 	if (group_keys_count(&series->keys, flow, FLOW_DESTINATION))
 		add_end(series, flow, server, FLOW_DESTINATION, &event);
 	if (series->keys.flags & NETOBS_GROUP_BOTH_ENDS) {
@@ -221,7 +215,6 @@ int netobs_series_add(struct netobs_series *series, const struct netobs_flow *fl
 	}
 	if (group_keys_count(&series->keys, flow, FLOW_SOURCE))
 		add_end(series, flow, server, FLOW_SOURCE, &event);
-	return 0;
 }
 
 static void add_session(struct netobs_series *series,
@@ -231,25 +224,26 @@ static void add_session(struct netobs_series *series,
 	struct series_event event;
 	struct session_flow as;
 
-	if (!has_both && !session_ends_is_first(&series->ends, session))
+	if (session->ended == NETOBS_SESSION_OPEN ||
+	    (!has_both && !session_ends_is_first(&series->ends, session)))
 		return;
 	event = series_event_of_session(session);
 	session_flow_make(&as, session, &series->servers);
 	add_end(series, &as.flow, FLOW_DESTINATION, as.local, &event);
 }
 
-int netobs_series_add_session(struct netobs_series *series,
-			      const struct netobs_session *session)
+int netobs_series_add(struct netobs_series *series,
+		      const struct netobs_record *record)
 {
-	const struct netobs_record *record;
 	union any_record copy;
 
-	record = series && session ? record_view(&session->record, &copy) : NULL;
-	if (!record || record->type != NETOBS_RECORD_SESSION)
+	record = series && record ? record_view(record, &copy) : NULL;
+	if (record && record->type == NETOBS_RECORD_FLOW)
+		add_flow(series, (const struct netobs_flow *)record);
+	else if (record && record->type == NETOBS_RECORD_SESSION)
+		add_session(series, (const struct netobs_session *)record);
+	else
 		return -EINVAL;
-	session = (const struct netobs_session *)record;
-	if (session->ended != NETOBS_SESSION_OPEN)
-		add_session(series, session);
 	return 0;
 }
 

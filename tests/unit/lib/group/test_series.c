@@ -19,7 +19,7 @@ static void add_times(struct netobs_series *series, uint32_t service,
 	struct netobs_flow flow = series_flow(service, 1, 1, bytes);
 
 	for (uint32_t i = 0; i < times; i++)
-		assert_int_equal(netobs_series_add(series, &flow), 0);
+		assert_int_equal(netobs_series_add(series, &flow.record), 0);
 }
 
 TEST(heavy_groups_keep_their_series)
@@ -108,7 +108,7 @@ TEST(groups_that_look_the_same_share_a_series)
 	flow.points = &point;
 	for (uint32_t i = 0; i < 5; i++) {
 		point.ifindex = i + 1;
-		assert_int_equal(netobs_series_add(series, &flow), 0);
+		assert_int_equal(netobs_series_add(series, &flow.record), 0);
 	}
 	take_scrape(series, &scrape);
 	assert_int_equal(scrape.n, 3);
@@ -201,7 +201,7 @@ static void add_interface(struct netobs_series *series, const char *name,
 	flow.n_points = 1;
 	flow.point_size = sizeof(point);
 	flow.points = &point;
-	assert_int_equal(netobs_series_add(series, &flow), 0);
+	assert_int_equal(netobs_series_add(series, &flow.record), 0);
 }
 
 TEST(a_value_joins_the_series_with_its_text)
@@ -262,7 +262,7 @@ static void check_json(const char *keys, const char *expected)
 	flow.n_points = 1;
 	flow.point_size = sizeof(point);
 	flow.points = &point;
-	assert_int_equal(netobs_series_add(series, &flow), 0);
+	assert_int_equal(netobs_series_add(series, &flow.record), 0);
 	assert_true(netobs_series_end_interval(series, 3000000, keep_json,
 					       &json) > 0);
 	snprintf(whole, sizeof(whole),
@@ -321,7 +321,7 @@ TEST(each_key_has_records)
 		flow.tunnel = 1;
 		flow.vni = 77;
 		flow.src_process = &process;
-		assert_int_equal(netobs_series_add(series, &flow), 0);
+		assert_int_equal(netobs_series_add(series, &flow.record), 0);
 		assert_true(netobs_series_end_interval(series, 0, keep_json,
 						       &json) > 0);
 		assert_non_null(strstr(json, "\"Bytes\":100"));
@@ -363,7 +363,6 @@ TEST(what_is_wrong_is_refused)
 	assert_non_null(strstr(why, "histograms: there is no such bit"));
 	assert_int_equal(netobs_series_new(NULL, &series), -EINVAL);
 	assert_int_equal(netobs_series_add(NULL, NULL), -EINVAL);
-	assert_int_equal(netobs_series_add_session(NULL, NULL), -EINVAL);
 	assert_int_equal(netobs_series_end_interval(NULL, 0, NULL, NULL),
 			 -EINVAL);
 	assert_int_equal(netobs_series_each(NULL, ignore_row, NULL), -EINVAL);

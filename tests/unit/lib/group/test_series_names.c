@@ -20,7 +20,7 @@ static void add_from(struct netobs_series *series, const char *id,
 	snprintf(process.container_name, sizeof(process.container_name), "%s",
 		 name);
 	flow.src_process = &process;
-	assert_int_equal(netobs_series_add(series, &flow), 0);
+	assert_int_equal(netobs_series_add(series, &flow.record), 0);
 }
 
 static void keep_name(const struct netobs_record *passed, void *user)
@@ -75,10 +75,10 @@ TEST(a_pod_has_its_name_and_namespace)
 	static struct scrape scrape;
 
 	flow.src_process = &process;
-	assert_int_equal(netobs_series_add(series, &flow), 0);
+	assert_int_equal(netobs_series_add(series, &flow.record), 0);
 	strcpy(process.pod_name, "web-0");
 	strcpy(process.pod_namespace, "shop");
-	assert_int_equal(netobs_series_add(series, &flow), 0);
+	assert_int_equal(netobs_series_add(series, &flow.record), 0);
 	assert_int_equal(netobs_series_end_interval(series, 0, NULL, NULL), 0);
 	take_scrape(series, &scrape);
 	assert_int_equal(scrape.n, 1 + 2);
@@ -102,7 +102,7 @@ static void add_at(struct netobs_series *series, uint32_t netns,
 	flow.points = &point;
 	flow.n_points = 1;
 	flow.point_size = sizeof(point);
-	assert_int_equal(netobs_series_add(series, &flow), 0);
+	assert_int_equal(netobs_series_add(series, &flow.record), 0);
 }
 
 /* Two groups with one text have one series; once both have a name, it is theirs again. */

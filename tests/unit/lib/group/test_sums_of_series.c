@@ -141,7 +141,7 @@ static struct netobs_session make_session(uint32_t service, uint32_t client,
 static void add_session(struct netobs_series *series,
 			const struct netobs_session *session)
 {
-	assert_int_equal(netobs_series_add_session(series, session), 0);
+	assert_int_equal(netobs_series_add(series, &session->record), 0);
 }
 
 /* The second end waits, and takes the place of another one if too many do. */
@@ -229,7 +229,7 @@ static void add_flows(struct netobs_series *series, unsigned int *seed,
 		struct netobs_flow flow = draw_flow(seed, first_heavy);
 		struct sum more = sum_of_flow(&flow);
 
-		assert_int_equal(netobs_series_add(series, &flow), 0);
+		assert_int_equal(netobs_series_add(series, &flow.record), 0);
 		add_sum(sum, &more);
 		if (random_below(seed, SESSION_EACH))
 			continue;
@@ -490,7 +490,7 @@ TEST(connections_are_in_the_series_of_sampled_flows)
 
 	flow.has |= NETOBS_HAS_SAMPLING;
 	flow.sampling = 10;
-	assert_int_equal(netobs_series_add(series, &flow), 0);
+	assert_int_equal(netobs_series_add(series, &flow.record), 0);
 	add_session(series, &session);
 	seen = scraped(series, "0 10.2.0.1:443/TCP ");
 	assert_int_equal(seen->sum.flows, 1);
@@ -565,9 +565,9 @@ TEST(histograms_are_those_asked_for)
 		flow.app_latency_ns = 100;
 		flow.rtt_samples = 7;
 		flow.app_responses = 1;
-		assert_int_equal(netobs_series_add(series, &flow), 0);
+		assert_int_equal(netobs_series_add(series, &flow.record), 0);
 		flow.rtt_samples = flow.app_responses = 0; /* not new */
-		assert_int_equal(netobs_series_add(series, &flow), 0);
+		assert_int_equal(netobs_series_add(series, &flow.record), 0);
 		seen = scraped(series, "0 10.2.0.1:443/TCP ");
 		assert_int_equal(seen->sum.rtt.n, !!(asked & NETOBS_SERIES_RTT));
 		assert_int_equal(seen->sum.rtt.classes[1], seen->sum.rtt.n);
