@@ -91,10 +91,7 @@ static bool is_other_text(const char *from, const char *to)
 	return from != to && (!from || !to || strcmp(from, to) != 0);
 }
 
-#define FIXED(member)                               \
-	{                                           \
-#member, from->member != to->member \
-	}
+#define FIXED(member) #member, from->member != to->member
 
 int context_check_change(const struct netobs *ctx, const struct netobs_opts *to,
 			 const struct log *log)
@@ -104,15 +101,15 @@ int context_check_change(const struct netobs *ctx, const struct netobs_opts *to,
 		const char *name;
 		bool differs;
 	} fixed[] = {
-		FIXED(direction),
-		FIXED(rtt),
-		FIXED(flags),
-		FIXED(max_connections),
-		FIXED(min_bytes),
-		FIXED(max_flows),
-		FIXED(max_memory),
-		FIXED(disable_features),
-		FIXED(attach_order),
+		{ FIXED(direction) },
+		{ FIXED(rtt) },
+		{ FIXED(flags) },
+		{ FIXED(max_connections) },
+		{ FIXED(min_bytes) },
+		{ FIXED(max_flows) },
+		{ FIXED(max_memory) },
+		{ FIXED(disable_features) },
+		{ FIXED(attach_order) },
 		{ "on_record", from->on_record != to->on_record },
 		{ "records", from->records != to->records },
 		{ "on_interval", from->on_interval != to->on_interval },

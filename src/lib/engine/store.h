@@ -138,7 +138,7 @@ int store_choose_sizes(struct store *store);
 /**
  * Once the maps are loaded: limit the memory of entries and flows.
  *
- * @return 0; -EINVAL: max_memory is too little; -ENOMEM: the memory control group leaves too little; both were
+ * @return 0; -EINVAL: the memory allowed is too little; -ENOMEM: the memory control group leaves too little; both were
  *         logged
  */
 int store_limit_memory(struct store *store);
