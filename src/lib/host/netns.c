@@ -146,14 +146,14 @@ void netns_walk_end(struct netns_walk *walk)
 
 static const char *next_name(struct netns_walk *walk)
 {
-	const struct dirent *entry;
+	const struct dirent *entry = NULL;
 
 	while (walk->dir && !(entry = readdir(walk->dir))) {
 		closedir(TAKE_PTR(walk->dir));
 		walk->place++;
 		open_place(walk);
 	}
-	return walk->dir ? entry->d_name : NULL;
+	return entry ? entry->d_name : NULL;
 }
 
 static bool is_namespace(const struct netns_walk *walk, const char *name)
