@@ -60,16 +60,23 @@ foreach(dir ${LIBBPF_INCLUDE_DIRS})
 	list(APPEND NETOBS_BPF_FLAGS -isystem ${dir})
 endforeach()
 
+find_program(NETOBS_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH DOC "Python 3.9 or newer")
+find_program(NETOBS_PYTHON NAMES python3)
+
 # Compile one program. Linking it alone drops the DWARF and keeps the BTF.
 function(netobs_bpf_skeleton source name)
 	set(compiled ${NETOBS_BPF_DIR}/${name}.o)
 	set(object ${NETOBS_BPF_DIR}/${name}.bpf.o)
 	set(skeleton ${NETOBS_SKELETON_DIR}/${name}.skel.h)
+	if(NETOBS_PYTHON) # without it, the bytes depend on the directory
+		set(order COMMAND ${NETOBS_PYTHON} ${bpf_top}/cmake/order_btf.py ${compiled})
+	endif()
 
 	add_custom_command(OUTPUT ${compiled}
 		COMMAND ${NETOBS_BPF_CLANG} ${NETOBS_BPF_FLAGS} -MD -MF ${compiled}.d -MT ${compiled}
 			-c ${source} -o ${compiled}
-		DEPENDS ${source} DEPFILE ${compiled}.d
+		${order}
+		DEPENDS ${source} ${bpf_top}/cmake/order_btf.py DEPFILE ${compiled}.d
 		COMMENT "Compiling BPF programs ${name}" VERBATIM COMMAND_EXPAND_LISTS)
 	add_custom_command(OUTPUT ${object}
 		COMMAND ${NETOBS_BPFTOOL} gen object ${object} ${compiled}

@@ -2,8 +2,6 @@
 # The Python binding: build/.../python/netobs is the whole package, for PYTHONPATH and for those who
 # package it. `cmake --install ... --component python` installs it; without that, it is left out.
 
-find_program(NETOBS_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH DOC "Python 3.9 or newer")
-find_program(NETOBS_PYTHON NAMES python3)
 if(NOT NETOBS_PYTHON)
 	return()
 endif()

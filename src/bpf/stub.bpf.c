@@ -21,13 +21,9 @@ struct {
 	__type(value, __u32);
 } jump SEC(".maps");
 
-/*
- * The context has no type: clang 19 puts the structs that __sk_buff points to into BTF in the order
- * of their addresses, which in a program this small depends on the directory of the build.
- */
 SEC("tc")
-int netobs_stub(void *context)
+int netobs_stub(struct __sk_buff *skb)
 {
-	bpf_tail_call(context, &jump, 0);
+	bpf_tail_call(skb, &jump, 0);
 	return VERDICT_NEXT;
 }
