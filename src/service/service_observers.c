@@ -81,8 +81,11 @@ void service_observers_refresh(struct service_observers *observers)
 	NETOBS_OPTS(netobs_sessions_stats, sessions);
 	NETOBS_OPTS(netobs_drops_stats, drops);
 
-	netobs_sessions_stats_get(observers->sessions.netobs, &sessions);
-	netobs_drops_stats_get(observers->drops.netobs, &drops);
+	/* A reload that fails frees new ones, with their counts. */
+	if (!observers->sessions.is_new)
+		netobs_sessions_stats_get(observers->sessions.netobs, &sessions);
+	if (!observers->drops.is_new)
+		netobs_drops_stats_get(observers->drops.netobs, &drops);
 	observers->session_totals.ended =
 		observers->sessions_ended + sessions.ended;
 	observers->session_totals.lost = observers->sessions_lost + sessions.lost;
@@ -207,8 +210,11 @@ void service_observers_commit(struct service_observers *observers,
 	else
 		netobs_drops_interval_set(observers->drops.netobs,
 					  config->flows.opts.interval_ms);
-	if (service_observers_are_leaving(observers))
-		service_observers_dispatch(observers); /* which detaches them */
+	/* This detaches them. */
+	if (observers->sessions.is_leaving)
+		dispatch(observers, &observers->sessions, end_sessions);
+	if (observers->drops.is_leaving)
+		dispatch(observers, &observers->drops, end_drops);
 }
 
 bool service_observers_are_leaving(const struct service_observers *observers)

@@ -95,9 +95,14 @@ static int open_stream(struct output *output)
 {
 	int r = stream_open_stdout(&output->stream);
 
-	if (r < 0)
+	if (r < 0) {
 		say_failed(output, r);
-	return r ?: output->kind->open ? output->kind->open(output) : 0;
+		return r;
+	}
+	r = output->kind->open ? output->kind->open(output) : 0;
+	if (r < 0)
+		stream_close(&output->stream);
+	return r;
 }
 
 /* The library has logged an error of a sink, unless it is one of standard output. */
