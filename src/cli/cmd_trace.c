@@ -161,7 +161,8 @@ static void on_record(const struct netobs_record *record, void *user)
 	output_list_record(&watch->outputs.sinks, record);
 	if (!is_shown)
 		return;
-	live_measure(live);
+	if (watch->outputs.lines == TRACE_TABLE)
+		live_measure(live);
 	if (trace_outputs_print(&watch->outputs, record, live->columns) < 0)
 		flush_output(watch);
 }

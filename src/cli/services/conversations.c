@@ -21,6 +21,7 @@ struct server {
 	uint8_t addr[16];
 	uint16_t port;
 	uint8_t proto;
+	uint8_t zero; /* all bytes are hashed */
 };
 
 /* A tuple that NAT gives a conversation, and the tuple that this had before. */
