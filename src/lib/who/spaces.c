@@ -143,6 +143,7 @@ static bool learn_from_walk(struct spaces *spaces)
 	if ((!spaces->walk.dir && netns_walk_begin(&spaces->walk)) ||
 	    !netns_walk_next(&spaces->walk, &fd, &inode))
 		return false;
+	spaces->is_denied |= spaces->walk.is_denied;
 	if (fd >= 0 && !is_asked(spaces, inode))
 		learn_of(spaces, fd, inode);
 	return true;
