@@ -95,8 +95,8 @@ struct netobs_series_row {
 	uint64_t bytes;
 	uint64_t retransmits; /**< of TCP, with netobs_opts.rtt: segments sent again */
 	uint64_t drop_packets; /**< with NETOBS_DROPS: packets that the kernel dropped */
-	uint64_t drop_bytes;		/**< likewise: their bytes */
-	uint64_t connections;		/**< netobs_series_add_session() */
+	uint64_t drop_bytes; /**< likewise: their bytes */
+	uint64_t connections; /**< TCP connections that have ended: netobs_series_add() of sessions */
 	uint64_t connections_failed;	/**< of these */
 	const struct netobs_times *rtt; /**< NULL: without this histogram */
 	const struct netobs_times *app_latency; /**< likewise */
@@ -176,8 +176,8 @@ struct netobs_group_record {
 	char dst_network[NETOBS_NETWORK_NAME_MAX];
 	char name[64]; /**< netobs_series_opts.name */
 	uint64_t drop_packets; /**< with NETOBS_DROPS: packets that the kernel dropped */
-	uint64_t drop_bytes;	     /**< likewise: their bytes */
-	uint64_t connections;	     /**< netobs_series_add_session() */
+	uint64_t drop_bytes; /**< likewise: their bytes */
+	uint64_t connections; /**< TCP connections that have ended: netobs_series_add() of sessions */
 	uint64_t connections_failed; /**< of these */
 	/** With NETOBS_CONTAINER_NAMES, as in struct netobs_process. */
 	char container_name[64];
