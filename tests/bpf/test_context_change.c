@@ -129,6 +129,12 @@ CONTEXT_TEST(what_cannot_change_is_refused_and_nothing_changes)
 	opts.max_flows++;
 	context_assert_refused(f, &opts, -ENOTSUP, "max_flows");
 	opts.max_flows--;
+	opts.records = 1 << NETOBS_RECORD_ALERT;
+	context_assert_refused(f, &opts, -ENOTSUP, "records");
+	opts.records = good.records;
+	opts.on_record = NULL;
+	context_assert_refused(f, &opts, -ENOTSUP, "on_record");
+	opts.on_record = good.on_record;
 	opts.on_interval = NULL;
 	context_assert_refused(f, &opts, -ENOTSUP, "on_interval");
 	opts.on_interval = good.on_interval;

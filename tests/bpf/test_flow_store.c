@@ -108,7 +108,7 @@ TEST(busy_flow_takes_the_place_of_an_idle_one)
 
 enum { MODEL_FLOWS = 60, MODEL_PACKETS = 4096, LITTLE_LOG = 64, NETNS = 7 };
 
-/* What the packets of a flow say, in one generation and one direction. */
+/* The sums of a flow's packets, in one generation and one direction. */
 struct truth {
 	struct flow_key key;
 	struct flow_tally tally;

@@ -319,7 +319,7 @@ static int join_and_connect(const char *group, const struct sockaddr_in *server)
 static void connect_in(const char *group)
 {
 	uint16_t port = 0;
-	cleanup_fd int server = lab_listen(&port, 1);
+	const int server = lab_listen(&port, 1);
 	const struct sockaddr_in addr = lab_address(port);
 	pid_t child;
 	int status;
@@ -329,6 +329,7 @@ static void connect_in(const char *group)
 		_exit(join_and_connect(group, &addr));
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
+	close(server);
 }
 
 TEST(cgroups_are_attached_to)

@@ -340,7 +340,7 @@ class UnseenSender(FixedTest):
 
 
 class Tenants(FixedTest):
-    """The same addresses in several namespaces are several hosts, unless the kernel joins the namespaces."""
+    """Equal addresses of several namespaces are several hosts', unless the kernel joins the namespaces."""
 
     def loopback(self, node, count):
         self.topology.flows.append(Flow(node, LOOPBACK, 72, [Burst(count)]))

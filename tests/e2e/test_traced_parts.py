@@ -16,7 +16,7 @@ import time
 from lib import lab
 from lib import relay
 from lib import traffic
-from lib.tracer import PARTS, Network, Trace, Tracer, bytes_of, union, has_all
+from lib.tracer import PARTS, PORT, Network, Trace, Tracer, bytes_of, union, has_all
 
 SO_SNDBUFFORCE = 32
 BLAMED = .6 # of the time, at least; how much the rest takes depends on the host
@@ -89,7 +89,7 @@ class Parts(Trace):
 
     def test_a_delayed_link_is_the_device(self):
         link = relay.Link(self.lab, delay_us=1_000_000)
-        tracer = Tracer(self, relay.PORT)
+        tracer = Tracer(self, PORT)
         with self.linked(link) as (client, server):
             traffic.send(client, server, 1000)
         journeys = tracer.stop()
@@ -100,7 +100,7 @@ class Parts(Trace):
         """No kernel reports what the link has lost."""
         link = relay.Link(self.lab, delay_us=4_000, loss_ppm=40_000, seed=self.seed)
         size, where = self.random.randint(200_000, 400_000), f"seed {self.seed}"
-        tracer = Tracer(self, relay.PORT)
+        tracer = Tracer(self, PORT)
         with self.linked(link) as (client, server):
             reader = threading.Thread(target=drain, args=(server, size))
             reader.start()
@@ -121,7 +121,7 @@ class Parts(Trace):
 
     @contextlib.contextmanager
     def linked(self, link):
-        address = relay.ADDRESSES[4][1], relay.PORT
+        address = relay.ADDRESSES[4][1], PORT
         with link.b:
             listener = socket.create_server(address)
         with listener, link.a, socket.create_connection(address, timeout=60) as client:

@@ -15,7 +15,6 @@
 #include "base/util.h"
 #include "record/any.h"
 #include "sinks/pbflow/pbflow.h"
-#include "sinks/pbflow/pbflow.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -36,7 +36,7 @@ void context_assert_refused(struct context_fixture *f,
 			    const struct netobs_opts *opts, int err,
 			    const char *words);
 
-/* How many interfaces are observed. */
+/* @return the number of interfaces that are observed */
 uint32_t context_interfaces(const struct netobs *ctx);
 void context_await_interfaces(struct netobs *ctx, uint32_t n);
 

@@ -105,7 +105,8 @@ uint64_t lab_lacks(uint64_t features)
 	struct netobs_feature all[NETOBS_FEATURES];
 
 	if (!is_known)
-		netobs_probe(0, NULL, NULL, all, NETOBS_FEATURES, sizeof(all[0]));
+		assert_true(netobs_probe(0, NULL, NULL, all, NETOBS_FEATURES,
+					 sizeof(all[0])) >= 0);
 	for (int i = 0; !is_known && i < NETOBS_FEATURES; i++)
 		lacking |= (uint64_t)!all[i].available << i;
 	is_known = true;

@@ -35,7 +35,7 @@ int lab_count_fds(void);
 /* Wait until there are @n of them: a thread closes its own when it ends. */
 void lab_await_fds(int n);
 
-/* What of @features, a bit each, this kernel lacks; the first call takes seconds in a slow guest. */
+/* @return those of @features, a bit each, that this kernel lacks; the first call takes seconds in a slow guest. */
 uint64_t lab_lacks(uint64_t features);
 
 #define LAB_FEATURE(name) (1ULL << NETOBS_FEATURE_##name)
@@ -67,7 +67,7 @@ struct sockaddr_in lab_address(uint16_t port);
 /* A socket of @type that is bound to *@port of the loopback, or to any if that is 0, which is set. */
 int lab_bind(int type, uint16_t *port);
 
-/* The same, where up to @backlog connections may wait. */
+/* A socket of TCP that is bound as lab_bind() does, where up to @backlog connections may wait. */
 int lab_listen(uint16_t *port, int backlog);
 
 int lab_connect(uint16_t port);

@@ -160,7 +160,7 @@ class Tracer:
         return records
 
     def end(self):
-        """What it has traced, once the lab's packets have arrived, and what it says of the rest."""
+        """Its records, once the lab's packets have arrived, and its messages."""
         lab.await_quiet(*self.lab.namespaces)
         self.process.send_signal(signal.SIGINT)
         code = self.process.wait(timeout=60)

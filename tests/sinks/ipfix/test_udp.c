@@ -184,14 +184,14 @@ CASE(messages_keep_their_pace)
 	session_listen(f, SOCK_DGRAM);
 	session_open(f, "udp", "");
 	f->host.n_records = RECORDS;
-	while (f->host.acked < RECORDS) {
+	await_by(f->host.acked >= RECORDS, {
 		session_work(f, true);
 		took_ms = clock_ms(CLOCK_MONOTONIC) - begin_ms;
 		while (receive(f))
 			;
 		assert_true(f->messages <= BURST + PER_MS * (took_ms + 1));
 		test_host_wait(&f->host, 1);
-	}
+	});
 	assert_int_equal(f->flows, RECORDS);
 }
 

@@ -37,7 +37,7 @@ static struct netobs_flow flow_at(int seconds)
 	};
 }
 
-/* What is written of two intervals behind an idle one, in @width columns, if that is not NULL. */
+/* The text of two intervals behind an idle one, in @width columns, if that is not NULL. */
 static char *table_of(bool is_file, const char *width)
 {
 	static const int starts[2][3] = { { 2, 0, 1 }, { 5, 4, 3 } };

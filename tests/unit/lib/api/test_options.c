@@ -99,6 +99,9 @@ TEST(new_refuses_bad_values)
 	opts.flags = 1U << 31 | NETOBS_PER_INTERFACE;
 	assert_refused(&opts, "flags");
 	opts = good;
+	opts.records = 1 << NETOBS_RECORD_SESSION;
+	assert_refused(&opts, "records");
+	opts = good;
 	opts.interval_ms = 9;
 	assert_refused(&opts, "interval");
 }

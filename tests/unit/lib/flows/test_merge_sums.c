@@ -352,21 +352,25 @@ TEST(tenants_are_listed_where_they_were)
 		merge_begin(&m.merge, MERGE_FINAL, NSEC_PER_SEC);
 		for (uint32_t n = 4; n; n--) {
 			uint32_t pick = left[rest % n];
-			struct flow_entry entries[2];
+			struct flow_entry entries[2], *entry;
 
 			left[rest % n] = left[n - 1];
 			rest /= n;
 			pair(entries);
-			entries[0].key.vlan = VLAN_PRESENT | (pick & 1 ? 10 : 20);
-			entries[0].key.ifindex = pick & 2 ? 1 : 4;
-			entries[0].key.flags = pick & 2 ? IN : ON;
-			merger_keep_entry(&m, &entries[0]);
+			entry = &entries[!(pick & 1)];
+			entry->key.vlan = VLAN_PRESENT | (pick & 1 ? 10 : 20);
+			entry->key.ifindex = pick & 2 ? 1 : 4;
+			entry->key.flags = pick & 2 ? IN : ON;
+			merger_keep_entry(&m, entry);
 		}
 		merger_end(&m);
 		assert_int_equal(m.witness.n_flows, 2);
 		for (int i = 0; i < 2; i++) {
-			assert_int_equal(m.witness.flows[i].flow.packets, 3);
-			assert_int_equal(m.witness.flows[i].flow.n_points, 2);
+			const struct netobs_flow *flow = &m.witness.flows[i].flow;
+
+			assert_int_equal(flow->packets,
+					 flow->vlan_id == 10 ? 3 : 4);
+			assert_int_equal(flow->n_points, 2);
 		}
 		assert_int_equal(m.witness.flows[0].flow.vlan_id +
 					 m.witness.flows[1].flow.vlan_id,

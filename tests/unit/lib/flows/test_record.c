@@ -48,7 +48,7 @@ enum kind {
 	.has_addrs = true, .addrs = { .src = { .bytes = { [15] = 9 } }, \
 				      .dst = { .bytes = { [15] = 8 } } }
 
-/* What differs from a plain UDP flow over IPv4, and which fields its record has. */
+/* The differences from a plain UDP flow over IPv4, and the fields of its record. */
 static const struct {
 	uint64_t has;
 	uint8_t proto; /* 0: UDP */
@@ -59,34 +59,34 @@ static const struct {
 	struct flow_attrs attrs;
 	struct flow_tunnel tunnel;
 } kinds[KINDS] = {
-	[PLAIN] = { PORTS },
+	[PLAIN] = { .has = PORTS },
 	[TCP] = { PORTS | NETOBS_HAS_TCP, 6, .attrs.marks = 0xffff },
 	/* Both, but not in one packet. */
 	[TCP_SERVER] = { PORTS | NETOBS_HAS_TCP, 6,
 			 .attrs.marks = 0x013 | MARK_SYN_ACK },
-	[TCP_WITHOUT_FLAGS] = { PORTS | NETOBS_HAS_TCP, 6 },
+	[TCP_WITHOUT_FLAGS] = { .has = PORTS | NETOBS_HAS_TCP, 6 },
 	/* All that was seen of it were first fragments of 8 bytes. */
 	[TCP_CUT_OFF] = { PORTS, 6, .attrs.marks = MARK_NO_TCP_FLAGS },
 	[TCP_CUT_OFF_AT_TIMES] = { PORTS | NETOBS_HAS_TCP, 6,
 				   .attrs.marks = MARK_NO_TCP_FLAGS | 0x10 },
 	/* Ports, flags and the like were in a fragment that was not seen. */
-	[TCP_WITHOUT_HEADER] = { 0, 6, KEY_NO_TRANSPORT },
+	[TCP_WITHOUT_HEADER] = { .has = 0, 6, KEY_NO_TRANSPORT },
 	[UDP_MARKED] = { PORTS | NETOBS_HAS_FLOW_LABEL,
 			 .attrs = { .marks = 1 << (MARK_ECN_SHIFT + 2),
 				    .dscp = 46,
 				    .flow_label = 0xbeef5,
 				    .ttl_min = 1,
 				    .ttl_max = 255 } },
-	[ICMP] = { NETOBS_HAS_ICMP, 1, 0, 3 << 8 | 13 },
-	[ICMP6] = { NETOBS_HAS_ICMP, 58, KEY_IPV6, 128 << 8 },
+	[ICMP] = { .has = NETOBS_HAS_ICMP, 1, 0, 3 << 8 | 13 },
+	[ICMP6] = { .has = NETOBS_HAS_ICMP, 58, KEY_IPV6, 128 << 8 },
 	/* Protocol numbers that mean nothing in the other IP version. */
-	[ICMP_IN_IPV6] = { 0, 1, KEY_IPV6 },
-	[ICMP6_IN_IPV4] = { 0, 58 },
-	[ICMP_WITHOUT_HEADER] = { 0, 1, KEY_NO_TRANSPORT, 3 << 8 | 13 },
-	[SCTP] = { PORTS, 132 },
-	[DCCP] = { PORTS, 33 },
-	[UDPLITE] = { PORTS, 136 },
-	[ESP] = { 0, 50 },
+	[ICMP_IN_IPV6] = { .has = 0, 1, KEY_IPV6 },
+	[ICMP6_IN_IPV4] = { .has = 0, 58 },
+	[ICMP_WITHOUT_HEADER] = { .has = 0, 1, KEY_NO_TRANSPORT, 3 << 8 | 13 },
+	[SCTP] = { .has = PORTS, 132 },
+	[DCCP] = { .has = PORTS, 33 },
+	[UDPLITE] = { .has = PORTS, 136 },
+	[ESP] = { .has = 0, 50 },
 	[WITH_MAC] = { PORTS | NETOBS_HAS_MAC, .has_mac = true },
 	[WITH_VLAN] = { PORTS | NETOBS_HAS_VLAN, .vlan = VLAN_PRESENT | 4095 },
 	[WITH_VLAN_0] = { PORTS | NETOBS_HAS_VLAN, .vlan = VLAN_PRESENT },
@@ -101,10 +101,10 @@ static const struct {
 	[IN_GENEVE] = { UDP_TUNNEL | NETOBS_HAS_OUTER,
 			.tunnel = { TUNNEL_GENEVE, UDP_ENDS, OUTER_ENDS,
 				    .vni = 0xabcdef } },
-	[IN_GRE] = { TUNNEL, .tunnel = { TUNNEL_GRE } },
+	[IN_GRE] = { TUNNEL, .tunnel = { .type = TUNNEL_GRE } },
 	[IN_GRE_WITH_KEY] = { TUNNEL | NETOBS_HAS_VNI,
 			      .tunnel = { TUNNEL_GRE, .vni = 0xdeadbeef } },
-	[IN_IPIP] = { TUNNEL, .tunnel = { TUNNEL_IPIP } },
+	[IN_IPIP] = { TUNNEL, .tunnel = { .type = TUNNEL_IPIP } },
 };
 
 static struct netobs_flow record_of(enum kind kind)

@@ -341,6 +341,9 @@ TEST(what_is_wrong_is_refused)
 	struct netobs_series_opts opts = { .sz = sizeof(opts), .error = &why };
 	struct netobs_series *series;
 	char name[65] = "";
+	const struct netobs_alert alert = {
+		.record = { .sz = sizeof(alert), .type = NETOBS_RECORD_ALERT }
+	};
 
 	assert_int_equal(netobs_series_new(&opts, &series), -EINVAL);
 	assert_non_null(strstr(why, "keys: series need a key"));
@@ -366,5 +369,9 @@ TEST(what_is_wrong_is_refused)
 	assert_int_equal(netobs_series_end_interval(NULL, 0, NULL, NULL),
 			 -EINVAL);
 	assert_int_equal(netobs_series_each(NULL, ignore_row, NULL), -EINVAL);
+	opts.histograms = 0;
+	assert_int_equal(netobs_series_new(&opts, &series), 0);
+	assert_int_equal(netobs_series_add(series, &alert.record), -EINVAL);
+	netobs_series_free(series);
 	netobs_series_free(NULL);
 }

@@ -142,7 +142,7 @@ static void assert_none(const struct netobs_flow *record)
 				    NETOBS_HAS_ORIG_PORTS | NETOBS_HAS_ZONE));
 }
 
-/* What the record of one entry has; NULL: no such addresses. */
+/* The record of one entry; NULL: it has no such addresses. */
 static struct netobs_flow expect(struct translations *t, const struct seen *seen,
 				 const struct ends4 *xlat,
 				 const struct ends4 *orig)
