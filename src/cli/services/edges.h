@@ -16,7 +16,7 @@ enum edge_way { TO_SERVICE, TO_CLIENT, EDGE_WAYS };
 
 enum edge_end { END_CLIENT, END_SERVICE, EDGE_ENDS };
 
-/* What an end is called by: numbers of names, 0 where none is known. */
+/* The names of an end, as numbers; 0 where none is known. */
 enum name_kind { NAME_PROCESS, NAME_WORKLOAD, NAME_KINDS };
 
 struct end_names {

@@ -21,11 +21,11 @@ struct hash_table {
 /** @return whether the struct of @node has @key */
 typedef bool hash_same_fn(const struct hash_node *node, const void *key);
 
-/** @return the struct that was added last of those with @key; NULL: there is none */
+/** @return a struct with @key; NULL: there is none */
 void *hash_table_find(const struct hash_table *table, uint64_t hash,
 		      hash_same_fn *is_same, const void *key);
 
-/** @return the next struct after @node with that key; NULL: there is none */
+/** @return another struct with that key, after @node; NULL: there are no more */
 void *hash_table_find_again(const struct hash_node *node, hash_same_fn *is_same,
 			    const void *key);
 

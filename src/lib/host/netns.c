@@ -111,7 +111,7 @@ void netns_leave(int back)
 
 /* ---- All namespaces --------------------------------------------------------------------- */
 
-/* Where names of namespaces are, and processes, which come last. */
+/* Directories with names of namespaces, then that of processes. */
 static const struct {
 	const char *path, *behind;
 } places[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What the files of journeys share: from events to the directions and datagrams that keep them, and to journeys. */
+/* Types of the files of journeys: from events to the directions and datagrams that keep them, and to journeys. */
 #ifndef NETOBS_TRACE_JOURNEY_STATE_H
 #define NETOBS_TRACE_JOURNEY_STATE_H
 
@@ -89,7 +89,7 @@ void journey_queue_remove(struct journey_queue *queue,
 
 /* ---- The way of bytes that passed all points together ------------------------------------ */
 
-/* Which attempt arrived, and when. */
+/* The attempt that arrived, and its time. */
 struct journey_way {
 	/* Events of these bytes, by time; without NETOBS_TRACE_SEND and _SENT. */
 	struct journey_event *const *events;

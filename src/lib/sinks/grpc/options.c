@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* What a call carries, and the options of a collector. */
+/* The encodings of calls, and the options of a collector. */
 #include "grpc.h"
 
 #include <errno.h>

@@ -396,7 +396,7 @@ static bool is_lost(struct line_out *out)
 	return has_moved(out);
 }
 
-/* Whether the file that has its name gets nothing until a line in another is whole. */
+/* @return whether the file that has its name must wait until a line in another one is whole */
 static bool line_out_is_behind(const struct line_out *out)
 {
 	return out->is_regular && out->is_midway && has_moved(out);
