@@ -50,7 +50,7 @@ VERBS = {
         (("-o", "tabel"), "did you mean 'table'"), (("-o", "json?records=flows"), "records"),
         (("-o", "table", "-o", "json"), "only one output"),
         (("-o", "grpc://127.0.0.1:4739?records=session,stats"), "cannot represent stats"),
-        (("-B", "1K"), "-B, --buffer: it is not from 64 KiB to 1 GiB"), (("tcp",), "takes no FILTER")),
+        (("-B", "1K"), "-B: it is not from 64 KiB to 1 GiB"), (("tcp",), "takes no FILTER")),
     "top": (
         (("-o", "kafka://b/t"), "-o: it is either table or json"),
         (("-o", "json", "-o", "table"), "-o: it is either table or json"),
