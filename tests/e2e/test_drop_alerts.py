@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: nftables
+# Lock: drops, its drops need room among those of the whole host.
 """Rules about packets that the kernel drops: alerts of flows, compared with the kernel's counters.
 
 Counts and thresholds are random; a failure prints its seed, and NETOBS_TEST_SEED=SEED repeats it.

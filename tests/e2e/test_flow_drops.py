@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: nftables
+# Lock: drops, its drops need room among those of the whole host.
 """Drops in flow records, compared with the counter of the kernel that knows of each drop.
 
 Whatever is dropped is in the record of its flow, or outside of all flows, and both are counted. Counts,
