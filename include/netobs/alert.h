@@ -38,11 +38,11 @@ struct netobs;
 /** The most rules of a context. */
 #define NETOBS_ALERT_RULES_MAX 128
 
-/** What a rule is about; netobs_alert.metric. */
+/** The metric of a rule; netobs_alert.metric. */
 enum netobs_alert_metric {
 	/** A round-trip time: netobs_connection_way.rtt. Nanoseconds. */
 	NETOBS_ALERT_RTT = 0,
-	/** What the server takes for an answer: netobs_connection_way.app. Nanoseconds. */
+	/** An application latency: netobs_connection_way.app. Nanoseconds. */
 	NETOBS_ALERT_APP_LATENCY = 1,
 	/** The share of retransmitted bytes in a window of about a second in which data were
 	 *  sent. Parts per million. */
@@ -57,7 +57,7 @@ enum netobs_alert_metric {
 	NETOBS_ALERT_METRICS
 };
 
-/** Which way of the connection an alert is about; netobs_alert.way. */
+/** The direction of the connection that an alert is about; netobs_alert.way. */
 enum netobs_alert_way {
 	NETOBS_ALERT_TO_SERVER =
 		0, /**< netobs_connection.to_server; the flow of the client */
@@ -135,7 +135,7 @@ struct netobs_alert_counts {
 	uint64_t limited; /**< the same, because there were more alerts of this rule than "limit" allows */
 	uint64_t lost; /**< the same, because the process did not read fast enough */
 	uint64_t broken; /**< samples that broke the rule */
-	/** Of fired: alerts passed to on_record. The others wait for netobs_dispatch(), which
+	/** Fired alerts that were passed to on_record. The others wait for netobs_dispatch(), which
 	 *  delivers all before it returns -ECANCELED, or for netobs_alerts_set(). */
 	uint64_t delivered;
 };
@@ -171,7 +171,7 @@ NETOBS_API int netobs_alert_rule_check(const char *rule, char *error,
 				       size_t size);
 
 /**
- * What a rule is about, without a context and without privileges.
+ * Get the metric of a rule, without a context and without privileges.
  *
  * @return enum netobs_alert_metric; -EINVAL: the rule is wrong, or NULL
  */

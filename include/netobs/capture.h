@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-/** What a packet begins with: numbers of pcap-linktype(7). */
+/** Link types of packets: numbers of pcap-linktype(7). */
 enum netobs_link_type {
 	NETOBS_LINK_ETHERNET = 1,
 	NETOBS_LINK_RAW = 101 /**< IPv4 or IPv6: tun, WireGuard, ipip ... */
@@ -93,7 +93,7 @@ struct netobs_capture_opts {
 
 	/* ---- Errors and tests ---- */
 
-	/** Where netobs_capture_new() writes why it failed; NULL: nowhere. */
+	/** Buffer for the reason why netobs_capture_new() failed; NULL: none. */
 	char (*error)[NETOBS_ERROR_MAX];
 	uint64_t disable_features; /**< as in struct netobs_opts */
 };

@@ -54,7 +54,7 @@ struct netobs_latency {
 	uint64_t classes[NETOBS_LATENCY_CLASSES];
 };
 
-/** What one end of a connection has sent, since the connection was first seen. */
+/** Statistics of what one end of a connection has sent, since the connection was first seen. */
 struct netobs_connection_way {
 	/** From data at the interface to their acknowledgement by the other end; for a buffer
 	 *  of several segments (GSO, GRO), of its first segment. */
@@ -124,7 +124,7 @@ struct netobs_connection_stats {
 	uint64_t capacity; /**< connections that there is room for */
 	uint64_t memory; /**< bytes that the kernel holds for the table now, about */
 	uint64_t created; /**< since the start: connections that were given a place */
-	/** Of these, connections that made room, or memory, for others, because the handshake was not
+	/** Created connections that made room, or memory, for others, because the handshake was not
 	 *  completed, or data were not answered. */
 	uint64_t evicted_half_open;
 	uint64_t evicted_closed; /**< the same, because they had ended */

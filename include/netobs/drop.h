@@ -29,7 +29,7 @@
 extern "C" {
 #endif
 
-/** What a drop means; netobs_drop.kind. */
+/** The meaning of a drop; netobs_drop.kind. */
 enum netobs_drop_kind {
 	NETOBS_DROP_LOSS = 0, /**< the packet is lost, for the reason */
 	/** The kernel states none: SKB_DROP_REASON_NOT_SPECIFIED, or it is older than Linux 5.17 */
@@ -124,7 +124,7 @@ struct netobs_drops_opts {
 	void (*on_log)(int level, const char *message, void *user);
 	void *user; /**< passed back to every callback */
 
-	/** Where netobs_drops_new() writes why it failed; NULL: nowhere. */
+	/** Buffer for the reason why netobs_drops_new() failed; NULL: none. */
 	char (*error)[NETOBS_ERROR_MAX];
 	/** pcap-filter(7): drops to report; NULL: all. Of a packet, its addresses, ports and protocol
 	 *  are known, and of ICMP the type and code, so nothing else matters, and inner is

@@ -55,7 +55,7 @@ enum netobs_tcp_combined {
 	NETOBS_TCP_RST_ACK = 1 << 2
 };
 
-/** What one of so many is sampled of: netobs_opts.sampling, netobs_flow.sampling. */
+/** The unit of sampling: netobs_opts.sampling, netobs_flow.sampling. */
 enum netobs_sampling {
 	/** Packets, at random: a record counts those sampled, of any flow. */
 	NETOBS_SAMPLE_PACKETS = 0,

@@ -60,7 +60,7 @@ struct netobs_group_sum {
 	/** NETOBS_GROUP_BOTH_ENDS: the part of the above that the end of this group sent. */
 	uint64_t sent_packets;
 	uint64_t sent_bytes;
-	/** Of TCP, with netobs_opts.rtt: samples of the round-trip time, and the sum of each
+	/** For TCP, with netobs_opts.rtt: samples of the round-trip time, and the sum of each
 	 *  flow's smoothed time multiplied by its samples; the mean is that sum divided by
 	 *  @p rtt_samples. */
 	uint64_t rtt_samples;
@@ -97,7 +97,7 @@ struct netobs_groups_opts {
 	 *  from the beginnings of flows, and share that with the groups they are beside. NULL: these
 	 *  groups learn it by themselves. */
 	struct netobs_groups *beside;
-	/** Where netobs_groups_new() writes why it failed; NULL: nowhere. */
+	/** Buffer for the reason why netobs_groups_new() failed; NULL: none. */
 	char (*error)[NETOBS_ERROR_MAX];
 };
 

@@ -50,7 +50,7 @@ extern "C" {
 
 struct netobs;
 
-/** What happened; netobs_mapping.event. */
+/** The event that is reported; netobs_mapping.event. */
 enum netobs_mapping_event {
 	NETOBS_MAPPING_KNOWN = 0, /**< nothing: the program asked for the mapping */
 	NETOBS_MAPPING_BEGIN =
@@ -58,15 +58,15 @@ enum netobs_mapping_event {
 	NETOBS_MAPPING_END = 2 /**< see netobs_mapping.state */
 };
 
-/** Whether it is in use; netobs_mapping.state. */
+/** The state of a mapping; netobs_mapping.state. */
 enum netobs_mapping_state {
 	NETOBS_MAPPING_ACTIVE = 0, /**< the kernel has it, as far as is known */
 	NETOBS_MAPPING_ENDED = 1,  /**< the kernel no longer has it */
-	/** It made room, or its namespace is not observed any more: it may go on. */
+	/** The mapping made room, or its namespace is not observed any more: it may go on. */
 	NETOBS_MAPPING_FORGOTTEN = 2
 };
 
-/** What is translated, of the original direction; netobs_mapping.translated. */
+/** The translated ends of the original direction; netobs_mapping.translated. */
 enum netobs_mapping_translated {
 	NETOBS_MAPPING_SOURCE = 1 << 0, /**< the source (SNAT, masquerading) */
 	NETOBS_MAPPING_DESTINATION =
@@ -92,7 +92,7 @@ struct netobs_mapping {
 	/** time_ns: when it began, its end was noticed, or the program asked for it */
 	struct netobs_record record;
 
-	/** Of the original direction, that of the first packet. IPv4 is ::ffff:a.b.c.d. */
+	/** Tuple of the original direction, that of the first packet. IPv4 is ::ffff:a.b.c.d. */
 	uint8_t src[16];
 	uint8_t dst[16];
 	uint8_t post_src[16]; /**< the same after translation */
@@ -114,8 +114,8 @@ struct netobs_mapping {
 	uint8_t translated; /**< bits of enum netobs_mapping_translated */
 	uint8_t reserved[3];
 
-	/** Where packets of the original direction come in and leave; 0: not known, or this host is
-	 *  that end. */
+	/** Interfaces by which packets of the original direction come in and leave; 0: not known,
+	 *  or this host is that end. */
 	uint32_t in_ifindex;
 	uint32_t out_ifindex;
 	uint32_t netns_inode; /**< of the network namespace that translates */
@@ -146,15 +146,15 @@ NETOBS_API int netobs_mappings(const struct netobs *ctx, uint64_t *cursor,
 			       void *user);
 
 /**
- * What to look for: a tuple, of which a part may be left open. One end alone may be source or
+ * The mappings to find: a tuple, of which a part may be left open. One end alone may be source or
  * destination, because a mapping has tuples of both directions. All zeroes but sz: any mapping.
  */
 struct netobs_mapping_query {
 	size_t sz; /**< sizeof(struct netobs_mapping_query), set by the caller */
 	uint8_t src[16];   /**< all zeroes: any address */
-	uint8_t dst[16];   /**< likewise */
+	uint8_t dst[16];   /**< all zeroes: any address */
 	uint16_t src_port; /**< 0: any port */
-	uint16_t dst_port; /**< likewise */
+	uint16_t dst_port; /**< 0: any port */
 	uint8_t protocol;  /**< 0: any protocol */
 	uint8_t reserved[3];
 };

@@ -85,7 +85,7 @@ enum netobs_opt_flag {
 	NETOBS_CONTAINER_NAMES = 1 << 5
 };
 
-/** Where in the chain of tcx programs those of netobs are; netobs_opts.attach_order. */
+/** The position of netobs in the chain of tcx programs; netobs_opts.attach_order. */
 enum netobs_attach_order {
 	/** Before all others, so that no verdict of theirs hides packets. */
 	NETOBS_ATTACH_FIRST = 0,
@@ -94,7 +94,7 @@ enum netobs_attach_order {
 	NETOBS_ATTACH_LAST = 1
 };
 
-/** What to do with packets. */
+/** Actions on packets. */
 enum netobs_action {
 	NETOBS_ACCEPT = 1, /**< they are observed */
 	NETOBS_REJECT = 2  /**< they are counted as filtered */
@@ -254,7 +254,7 @@ struct netobs_opts {
 
 	/* ---- Errors and tests ---- */
 
-	/** Where netobs_new() writes why it failed; NULL: nowhere. Later errors
+	/** Buffer for the reason why netobs_new() failed; NULL: none. Later errors
 	 *  are the context's: netobs_last_error(). */
 	char (*error)[NETOBS_ERROR_MAX];
 	/** Features to treat as absent, so that the path for older kernels is

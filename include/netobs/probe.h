@@ -52,7 +52,7 @@ enum netobs_feature_id {
 	NETOBS_FEATURES
 };
 
-/** How much a missing feature matters. */
+/** The importance of a feature. */
 enum netobs_feature_need {
 	NETOBS_NEED_REQUIRED, /**< nothing works without it */
 	NETOBS_NEED_EITHER,   /**< tcx or clsact: one suffices */

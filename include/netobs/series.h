@@ -70,11 +70,11 @@ struct netobs_series_opts {
 	/** Names for the keys network, src_network and dst_network. The series share them, so they may
 	 *  be freed first. NULL: those of netobs_networks_new() without a list. */
 	struct netobs_networks *networks;
-	/** Where netobs_series_new() writes why it failed; NULL: nowhere. */
+	/** Buffer for the reason why netobs_series_new() failed; NULL: none. */
 	char (*error)[NETOBS_ERROR_MAX];
 };
 
-/** What a series counts. */
+/** The kind of a series. */
 enum netobs_series_kind {
 	NETOBS_SERIES_GROUP = 0, /**< a group */
 	NETOBS_SERIES_OTHER =
@@ -125,16 +125,16 @@ enum netobs_group_field {
 	NETOBS_GROUP_HAS_APP_LATENCY_TIMES = 1 << 17
 };
 
-/** What flows of a group had in an interval: NETOBS_RECORD_GROUP. */
+/** The counts of a group's flows in an interval: NETOBS_RECORD_GROUP. */
 struct netobs_group_record {
 	struct netobs_record record; /**< time_ns: the end of the interval */
 
-	/** Of the first packet, or the first end of a connection; ns since 1970 UTC. */
+	/** Time of the first packet, or the first end of a connection; ns since 1970 UTC. */
 	int64_t start_ns;
 	int64_t end_ns;	  /**< of the last packet, or end of a connection */
 	uint64_t flows;	  /**< records of flows */
 	uint64_t packets; /**< as in these */
-	uint64_t bytes;	  /**< likewise */
+	uint64_t bytes;	  /**< as in these */
 	/** The part of the above that the end of this group sent. */
 	uint64_t sent_packets;
 	uint64_t sent_bytes;
@@ -142,7 +142,7 @@ struct netobs_group_record {
 	uint64_t rtt_ns;      /**< their mean, of rtt_sum_ns */
 	uint64_t retransmits; /**< of TCP, likewise: segments sent again */
 
-	/** What the keys of the group have: IPv4 is ::ffff:a.b.c.d. */
+	/** Values of the group's keys: IPv4 is ::ffff:a.b.c.d. */
 	uint8_t src[16];
 	uint8_t dst[16];
 	uint8_t client[16];

@@ -26,14 +26,14 @@
 extern "C" {
 #endif
 
-/** Who opened a connection; netobs_session.opened. */
+/** The end that opened a connection; netobs_session.opened. */
 enum netobs_session_opened {
 	NETOBS_SESSION_OPENED_UNKNOWN = 0, /**< it is older than the observation */
 	NETOBS_SESSION_ACTIVE = 1,	   /**< this end: connect(2) */
 	NETOBS_SESSION_PASSIVE = 2	   /**< the other end: accept(2) */
 };
 
-/** How a connection ended; netobs_session.ended. */
+/** The way a connection ended; netobs_session.ended. */
 enum netobs_session_ended {
 	NETOBS_SESSION_OPEN = 0, /**< not yet: a report on the way */
 	/** This end sent its FIN, and it was acknowledged. */
@@ -47,11 +47,11 @@ enum netobs_session_ended {
 	NETOBS_SESSION_ENDINGS
 };
 
-/** How the process of a session is known; netobs_session.process_by. */
+/** The evidence for the process of a session; netobs_session.process_by. */
 enum netobs_session_process_by {
 	NETOBS_SESSION_BY_NONE =
 		0, /**< it is not: NETOBS_SESSION_HAS_PROCESS is not set */
-	/** It was the only one that had the socket open when the observation began. */
+	/** The process alone had the socket open when the observation began. */
 	NETOBS_SESSION_BY_HOLDING = 1,
 	NETOBS_SESSION_BY_CLOSING = 2, /**< It closed the socket, or shut it down. */
 	NETOBS_SESSION_BY_OPENING = 3, /**< It connected, or accepted. */
@@ -165,7 +165,7 @@ struct netobs_sessions_opts {
 	void (*on_log)(int level, const char *message, void *user);
 	void *user; /**< passed back to every callback */
 
-	/** Where netobs_sessions_new() writes why it failed; NULL: nowhere. */
+	/** Buffer for the reason why netobs_sessions_new() failed; NULL: none. */
 	char (*error)[NETOBS_ERROR_MAX];
 
 	/** With NETOBS_CONTAINER_NAMES: as netobs_opts.container_root. */

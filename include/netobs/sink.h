@@ -56,7 +56,7 @@ struct netobs_sink_opts {
 	void (*on_log)(int level, const char *message, void *user);
 	void *user; /**< passed back to every callback */
 
-	/** Where netobs_sink_open() writes why it failed; NULL: nowhere. */
+	/** Buffer for the reason why netobs_sink_open() failed; NULL: none. */
 	char (*error)[NETOBS_ERROR_MAX];
 };
 

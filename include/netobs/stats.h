@@ -84,18 +84,18 @@ struct netobs_stats {
 	 *  see struct netobs_shadow (probe.h). */
 	uint32_t shadowed;
 
-	/** Of observed: packets that found the log of their CPU full, because the
+	/** Observed packets that found the log of their CPU full, because the
 	 *  process was late, and took the slow way through an overflow table. */
 	struct netobs_count spilled;
 	/** Bytes that the kernel holds for the BPF maps, about, without the entries of
 	 *  overflow tables. */
 	uint64_t kernel_memory;
 	/**
-	 * Of seen: packets for which the interfaces do not tell whether this was their first
+	 * Seen packets for which the interfaces do not tell whether this was their first
 	 * observation, as after address translation.
 	 */
 	struct netobs_count inferred;
-	/** Of filtered: in records below netobs_opts.min_bytes, each packet once. */
+	/** Filtered packets in records below netobs_opts.min_bytes, each packet once. */
 	struct netobs_count small;
 	/** Bytes that the process holds for flows until their interval ends, about. */
 	uint64_t flow_memory;
@@ -135,7 +135,7 @@ struct netobs_stats_record {
 NETOBS_API int netobs_stats_get(const struct netobs *ctx,
 				struct netobs_stats *ret_stats);
 
-/** How many classes netobs_engine_stats.drains_by_time has. */
+/** The number of classes of netobs_engine_stats.drains_by_time. */
 #define NETOBS_DRAIN_TIMES 22
 
 /** Options of a context with netobs_opts.persist: see netobs_engine_stats.kept. */
@@ -148,7 +148,7 @@ enum netobs_kept {
 	NETOBS_KEPT_ATTACH_ORDER = 1 << 3, /**< of these interfaces */
 };
 
-/** How the context does its work, since its start. */
+/** Statistics of the context's work, since its start. */
 struct netobs_engine_stats {
 	size_t sz; /**< sizeof(struct netobs_engine_stats), set by the caller */
 

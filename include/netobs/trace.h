@@ -31,7 +31,7 @@
 extern "C" {
 #endif
 
-/** Where bytes are; netobs_trace_event.layer, netobs_journey_step.layer. */
+/** The layer that bytes are in; netobs_trace_event.layer, netobs_journey_step.layer. */
 enum netobs_trace_layer {
 	NETOBS_TRACE_LAYER_SOCKET = 0,
 	NETOBS_TRACE_LAYER_TCP = 1,
@@ -77,23 +77,23 @@ enum netobs_trace_point {
 	/** With netobs_trace_opts.netfilter, as all that follow: a packet that an interface has received
 	 *  comes to netfilter's hook in front of routing. */
 	NETOBS_TRACE_PREROUTING = 15,
-	/** It has passed all rules of that hook. */
+	/** The packet has passed all rules of that hook. */
 	NETOBS_TRACE_PREROUTING_END = 16,
 	/** A packet for this host comes to the input hook. */
 	NETOBS_TRACE_INPUT = 17,
-	/** It has passed all rules of that hook. */
+	/** The packet has passed all rules of that hook. */
 	NETOBS_TRACE_INPUT_END = 18,
 	/** A packet that this host forwards comes to the forward hook. */
 	NETOBS_TRACE_FORWARD = 19,
-	/** It has passed all rules of that hook. */
+	/** The packet has passed all rules of that hook. */
 	NETOBS_TRACE_FORWARD_END = 20,
 	/** A packet that this host sends itself comes to the output hook. */
 	NETOBS_TRACE_OUTPUT = 21,
-	/** It has passed all rules of that hook. */
+	/** The packet has passed all rules of that hook. */
 	NETOBS_TRACE_OUTPUT_END = 22,
 	/** A packet that leaves comes to the hook behind routing. */
 	NETOBS_TRACE_POSTROUTING = 23,
-	/** It has passed all rules of that hook. */
+	/** The packet has passed all rules of that hook. */
 	NETOBS_TRACE_POSTROUTING_END = 24,
 	NETOBS_TRACE_POINTS
 };
@@ -118,8 +118,8 @@ struct netobs_trace_event {
 	struct netobs_record record; /**< its time is that of the event */
 
 	uint64_t connection; /**< the same for all events of a connection, by this tracer */
-	/** Of the first byte in the stream, or in the datagram. Without NETOBS_TRACE_HAS_OFFSET: from the first
-	 *  byte seen on, and maybe negative. */
+	/** Position of the first byte in the stream, or in the datagram. Without
+	 *  NETOBS_TRACE_HAS_OFFSET: from the first byte seen on, and maybe negative. */
 	int64_t offset;
 	uint32_t length; /**< bytes of the stream; of a datagram, with its header of UDP or ICMP */
 	uint32_t seq; /**< of TCP, of the first byte; of ICMP, of the request */
@@ -258,8 +258,8 @@ struct netobs_journey {
 	char dst_command[16];
 	char drop_cause[64]; /**< name of the reason of the last drop */
 
-	/** Of the alert that the connection is traced for: netobs_trace_target.alert. 0, "": none. Of
-	 *  several alerts, the last one before the journey was delivered. */
+	/** Time and rule of the alert that the connection is traced for: netobs_trace_target.alert.
+	 *  0, "": none. With several alerts, the last one before the journey was delivered. */
 	int64_t alert_ns;
 	char alert[64]; /**< the rule's name; "": it has none */
 
@@ -317,7 +317,7 @@ struct netobs_trace_opts {
 	void (*on_log)(int level, const char *message, void *user);
 	void *user; /**< passed back to every callback */
 
-	/** Where netobs_trace_new() writes why it failed; NULL: nowhere. */
+	/** Buffer for the reason why netobs_trace_new() failed; NULL: none. */
 	char (*error)[NETOBS_ERROR_MAX];
 };
 
@@ -328,11 +328,13 @@ struct netobs_trace_stats {
 	uint64_t journeys;	    /**< delivered */
 	uint64_t complete_journeys; /**< of these, without unknown parts */
 	uint64_t connections;	    /**< traced since the start */
-	/** They match, but max_connections were traced; or they might match, but too many began at once */
+	/** Connections that match, but max_connections were traced; or might match, but too many
+	 *  began at once */
 	uint64_t refused_connections;
 	uint64_t cut_by_connection; /**< events beyond max_events */
 	uint64_t cut_by_rate;	    /**< events beyond max_rate */
-	/** They found no room in the ring, or were in an interrupt of a program for the same point */
+	/** Events that found no room in the ring, or were in an interrupt of a program for the same
+	 *  point */
 	uint64_t lost_events;
 	uint64_t current_connections; /**< that are traced now */
 	/** Delivered before their end, because 524,288 events are kept of all connections, and 65,536 of one
