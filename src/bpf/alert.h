@@ -12,7 +12,7 @@
 
 #include "bpf/types.h"
 
-/* What a rule measures, and in which unit. */
+/* Metrics of rules, with their units. */
 enum alert_metric {
 	ALERT_RTT, /* in units of 64 ns, like all durations of connections */
 	ALERT_APP_LATENCY, /* in units of 64 ns: conn_app_latency() */
@@ -26,7 +26,7 @@ enum {
 	ALERT_SLOTS = 256,
 	ALERT_FILTERS_MAX = 64,
 	ALERT_SAMPLES_MAX = 8, /* M of "for N of M" */
-	/* Of rules: by metric, whether thresholds are multiples, and whether they are plain. */
+	/* By metric, by whether thresholds are multiples, and by whether rules are plain. */
 	ALERT_KINDS = 4 * ALERT_METRICS,
 	ALERT_RATIO_SHIFT = 8, /* of a threshold that is a multiple of the baseline */
 	ALERT_LOSS_WINDOW =
@@ -66,7 +66,7 @@ struct alert_table {
 	__u16 kinds;  /* kinds that have rules: 1 << alert_kind(), or-ed */
 	__u16 serial; /* serial number of the table, never 0 */
 	__u32 number; /* index of the table: 0 or 1 */
-	/* By metric: changes, but never to 0, when rules need samples again after none were kept. */
+	/* A metric's number changes, never to 0, when rules need samples after none were kept. */
 	__u8 lives[ALERT_METRICS];
 	__u16 first[ALERT_KINDS + 1];
 	/* Thresholds of the rules of each kind; the last one is repeated to the end. */
@@ -114,7 +114,7 @@ _Static_assert(sizeof(struct alert_count) == CACHE_LINE, "a rule has its own");
  */
 struct alert_prefix {
 	__u64 broken;
-	/* Of these, samples for which all of the rules were silent, or at their limit. */
+	/* Broken samples for which all of the rules were silent, or at their limit. */
 	__u64 held;
 	__u64 limited;
 	__u64 reserved;

@@ -139,7 +139,7 @@ static __always_inline __u64 wake_flags(__u64 used, __u32 size)
 		       BPF_RB_NO_WAKEUP;
 }
 
-/* What the program knows of a packet; the rest is in its context. */
+/* Lengths and direction of a packet; the rest is in its context. */
 struct captive {
 	__u32 length, captured;
 	__u8 direction;

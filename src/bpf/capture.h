@@ -10,7 +10,7 @@ enum {
 	CAPTURE_RINGS_MAX = 16,	   /* ring buffers of a capture */
 };
 
-/* In a ring buffer, with `captured` bytes of the frame behind it. */
+/* A packet in a ring buffer, with `captured` bytes of the frame behind it. */
 struct capture_packet {
 	__u64 time_ns; /* CLOCK_BOOTTIME */
 	__u32 ifindex;
@@ -36,7 +36,7 @@ struct capture_counters {
 	__u64 lost;    /* no room in a ring buffer */
 };
 
-/* How many packets went into ring buffers since the beginning of the window. */
+/* Packets that went into ring buffers since the beginning of the window. */
 struct capture_window {
 	__u64 start_ns;
 	__u64 packets;

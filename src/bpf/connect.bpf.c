@@ -456,8 +456,8 @@ int netobs_con_6(struct bpf_sock_addr *ctx)
 #ifdef CONNECT_TRACED
 
 /*
- * For a TCP socket whose call was not traced, so that its address is unknown: end its previous
- * translation, and that of another socket with the tuple.
+ * End the previous translation of a TCP socket whose call was not traced, so that its address is
+ * unknown, and that of another socket with the tuple.
  */
 static __always_inline void settle_unseen(struct bpf_sock_ops *ctx,
 					  const struct sock *sk,
@@ -608,7 +608,7 @@ static __always_inline void replace_sent(struct asked *asked,
 	report(&event, CONNECT_SENT);
 }
 
-/* Whether the connection was dissolved (connect() to AF_UNSPEC), which runs no program. */
+/* @return whether the connection was dissolved (connect() to AF_UNSPEC), which runs no program */
 static __always_inline bool is_dissolved(const struct asked *asked,
 					 const struct sock *sk)
 {
@@ -617,7 +617,7 @@ static __always_inline bool is_dissolved(const struct asked *asked,
 		sk->__sk_common.skc_num != asked->event.tuple.local_port);
 }
 
-/* Whether the socket is also connected to that end, not translated or not known to be. */
+/* @return whether the socket is also connected to that end, not translated or not known to be */
 static __always_inline bool is_connected_there(const struct asked *asked,
 					       const struct sent *sent,
 					       const struct sock *sk)
@@ -773,7 +773,7 @@ int netobs_con_ls(struct bpf_iter__bpf_sk_storage_map *ctx)
 	return settle_listed(ctx->sk);
 }
 
-/* For kernels that refuse iterators over maps. */
+/* Settle listed sockets on kernels that refuse iterators over maps. */
 SEC("iter/task_file")
 int netobs_con_lsf(struct bpf_iter__task_file *ctx)
 {

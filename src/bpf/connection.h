@@ -61,7 +61,7 @@ enum {
 	CONN_MIN_WINDOW =
 		9537, /* ticks: 10 s, of each bucket of the windowed minimum */
 	CONN_RATE_WINDOW = 95, /* ticks: 99.6 ms, in which the peak rate is */
-	/* When an entry was last seen, in its bucket: units of 2^30 ns, in 14 bits. */
+	/* Time when an entry was last seen, in its bucket: units of 2^30 ns, in 14 bits. */
 	CONN_AGE_SHIFT = 30,
 	CONN_AGE_BITS = 14,
 };
@@ -90,7 +90,7 @@ enum conn_state {
 	CONN_STAMPED = 1 << 15,	    /* `tsval` times a segment */
 };
 
-/* How many bits the windows are shifted by: the option of a SYN (RFC 7323, 2.2), plus SCALE_0. */
+/* Window scale: the shift count in the option of a SYN (RFC 7323, 2.2), plus SCALE_0. */
 enum conn_scale {
 	SCALE_UNKNOWN,
 	SCALE_NONE, /* the SYN has no such option */
@@ -175,12 +175,12 @@ struct conn_stats {
 	__u32 data_next;     /* data below it is counted in `data_bytes` */
 	__u32 retransmitted; /* segments with bytes that were seen here before */
 	/*
-	 * From a segment of direction D to its acknowledgment, both as seen here: the round trip
-	 * from here to the receiver of D. Written by the other direction.
+	 * Time from a segment of direction D to its acknowledgment, both as seen here: the round
+	 * trip from here to the receiver of D. Written by the other direction.
 	 */
 	struct conn_latency rtt;
 	/*
-	 * From the last byte of the other direction's data to the first byte of D's answer:
+	 * Time from the last byte of the other direction's data to the first byte of D's answer:
 	 * if D's sender is the server, it is the response time, which has the way from here to
 	 * the server and back in it, see conn_app_latency(); if it is the client, its think
 	 * time. Only where each side speaks in turn: an answer begins after all data before
@@ -277,7 +277,7 @@ static __always_inline int addresses_dir(const struct flow_key *key)
 }
 
 /*
- * Whether packets with @key are of direction 0 or 1: end 0 has the lower port; with equal
+ * @return the direction of packets with @key, 0 or 1: end 0 has the lower port; with equal
  * ports, the lower address, as two little-endian words, the second of them first. < 0: both
  * ends are the same, which is not observed.
  */
@@ -312,7 +312,7 @@ static __always_inline __u32 conn_client(const struct connection *conn)
 	return 1;
 }
 
-/* Whether conn_client() is certain: with equal ports, it needs a SYN. */
+/* @return whether conn_client() is certain: with equal ports, it needs a SYN */
 static __always_inline bool conn_knows_client(const struct connection *conn)
 {
 	const struct conn_head *head = conn->head;

@@ -107,7 +107,7 @@ static __always_inline void mark_again(struct packet *pkt,
 		lanes[5] |= (__u64)KEY_AGAIN << 56;
 }
 
-/* Of a buffer with several packets, some may be sampled: each has an equal share of the bytes. */
+/* Some packets of a buffer may be sampled: each has an equal share of the bytes. */
 static __always_inline struct wire_size
 sample_packets(struct run *run, const struct wire_size *size, __u32 rate,
 	       __u32 interval)
@@ -254,7 +254,7 @@ static __noinline int parse_other(struct __sk_buff *skb, struct scratch *scratch
 }
 
 /*
- * It finds the state of the CPU again: a struct run of the caller would be in the caller's frame.
+ * Find the state of the CPU again: a struct run of the caller would be in the caller's frame.
  * Returns run.due.
  */
 static __noinline int observe_other(struct __sk_buff *skb, __u32 cpu_id,

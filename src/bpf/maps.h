@@ -264,7 +264,7 @@ struct {
 	__uint(max_entries, 65536);
 } alert_events SEC(".maps");
 
-/* By enum link_kind: the program of the filters of rules, see alerts.bpf.c. */
+/* Programs with the filters of rules, by enum link_kind; see alerts.bpf.c. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 2);
@@ -294,7 +294,7 @@ struct {
 	__uint(max_entries, 65536);
 } nat_events SEC(".maps");
 
-/* By origin_slot(). */
+/* Indexed by origin_slot(). */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

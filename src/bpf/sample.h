@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which packets, or which flows, are sampled. Pure: the same header builds for the host.
+ * The choice of sampled packets or flows. Pure: the same header builds for the host.
  *
  * Packets: of each N on a CPU in a row, one at random ("random n-out-of-N": RFC 5475,
  * 5.2.1), so that each is sampled with a probability of 1/N, and totals vary less than with
@@ -17,8 +17,8 @@
 #include "bpf/store/hash.h"
 
 /*
- * How many of the next @packets are sampled. @random: below @interval, and not predictable;
- * it is used if they end a window.
+ * @return the number of the next @packets that are sampled. @random: below @interval, and not
+ * predictable; it is used if they end a window.
  */
 static __always_inline __u64 sampler_take(struct sampler *sampler, __u32 interval,
 					  __u32 packets, __u32 random)
@@ -39,7 +39,7 @@ static __always_inline __u64 sampler_take(struct sampler *sampler, __u32 interva
 }
 
 /*
- * Of an address, as little-endian words, and a port. The key is what SHA-256 begins with
+ * Hash an address, as little-endian words, and a port. The key is the initial value of SHA-256
  * (FIPS 180-4, 5.3.3).
  */
 static __always_inline __u64 sample_hash_end(const struct ip_addr *addr,
@@ -54,8 +54,8 @@ static __always_inline __u64 sample_hash_end(const struct ip_addr *addr,
 }
 
 /*
- * Of the (inner) addresses, ports and protocol. Not of what ICMP has instead of ports, in
- * which a request differs from its reply.
+ * Hash the (inner) addresses, ports and protocol. The fields that ICMP has instead of ports are
+ * left out: a request differs from its reply in them.
  */
 static __always_inline __u64 sample_hash(const struct flow_key *key)
 {
@@ -69,8 +69,8 @@ static __always_inline __u64 sample_hash(const struct flow_key *key)
 }
 
 /*
- * Whether @hash is below 2^64 / @interval. With the upper half of the hash alone, a large
- * interval would have up to twice its share.
+ * @return whether @hash is below 2^64 / @interval. With the upper half of the hash alone,
+ * a large interval would have up to twice its share.
  */
 static __always_inline bool is_hash_sampled(__u64 hash, __u32 interval)
 {

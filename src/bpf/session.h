@@ -5,7 +5,7 @@
 
 #include "types.h"
 
-/* How a process is known to own a socket; a higher one replaces a lower one. */
+/* Evidence that a process owns a socket; a higher one replaces a lower one. */
 enum session_by {
 	SESSION_BY_NONE, /* no process is known */
 	SESSION_BY_HOLDING, /* it alone had the socket open when the programs started */
@@ -79,7 +79,7 @@ struct session_socket {
 	__u8 is_shared;		/* several processes held it at the start */
 	__u8 is_kept; /* session_queued has a copy of the connection as it ended */
 	__u8 state; /* last state, if the end may be missed; or 0 */
-	/* Of UDP sockets: */
+	/* For UDP sockets only: */
 	__u32 ends; /* ends_of() when the owner was last reported */
 	__u64 reported_ns;
 	__u16 is_unreported; /* the owner has changed since */

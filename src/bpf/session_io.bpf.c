@@ -7,7 +7,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-/* So many changes of the owner are reported in a row, then one per REPORT_NS. */
+/* IN_ROW_MAX changes of the owner are reported in a row, then one per REPORT_NS. */
 #define REPORT_NS 1000000000ULL
 #define IN_ROW_MAX 8
 
@@ -44,9 +44,9 @@ static __always_inline struct session_socket *socket_of(struct sock *sk)
 }
 
 /*
- * Whether to report the owner now. A socket that is handed over, or whose process executes another
- * program, may be closed before it is listed, so this is reported at once. If processes use a
- * socket in turn, user space does not need each change: the list has the last one.
+ * @return whether to report the owner now. A socket that is handed over, or whose process executes
+ * another program, may be closed before it is listed, so this is reported at once. If processes
+ * use a socket in turn, user space does not need each change: the list has the last one.
  */
 static __always_inline bool is_to_report(struct session_socket *socket, __u32 ends)
 {

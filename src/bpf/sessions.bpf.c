@@ -27,7 +27,7 @@ struct {
 } session_entry SEC(".maps");
 
 /*
- * By cookie: connections that ended before a process accepted them. If none does, their listener
+ * Connections, by cookie, that ended before a process accepted them. If none does, their listener
  * clears their counters (inet_child_forget()).
  */
 struct {
@@ -50,8 +50,8 @@ static __always_inline struct session_socket *add_socket(struct sock *sk)
 }
 
 /*
- * Whether the current task has locked the socket, as system calls do. Otherwise the program runs in
- * an interrupt or a timer, and the current task is unrelated to the socket.
+ * @return whether the current task has locked the socket, as system calls do. Otherwise the program
+ * runs in an interrupt or a timer, and the current task is unrelated to the socket.
  */
 static __always_inline bool is_of_current(const struct sock *sk)
 {
@@ -129,7 +129,7 @@ static __always_inline void fill_event(struct session_event *event,
 
 /* ---- Reports ------------------------------------------------------------------------- */
 
-/* For an event of the previous connection: the socket has the remote end of its next one already. */
+/* Clear an event's remote end, which is that of the socket's next connection already. */
 static __always_inline void clear_remote(struct session_event *event)
 {
 	__builtin_memset(event->remote, 0, sizeof(event->remote));
@@ -343,8 +343,9 @@ static __always_inline void note_closing(struct sock *sk, int state)
 }
 
 /*
- * Whether a process will close the socket. A socket that no process has accepted, and that ends
- * without an error, goes with its listener: inet_child_forget() will clear its counters.
+ * @return whether a process will close the socket. A socket that no process has accepted, and
+ * that ends without an error, goes with its listener: inet_child_forget() will clear its
+ * counters.
  */
 static __always_inline bool is_open(const struct sock *sk)
 {
@@ -594,7 +595,7 @@ int netobs_sess_ls(struct bpf_iter__bpf_sk_storage_map *ctx)
 }
 
 /*
- * For kernels that refuse iterators over maps: visits the sockets that processes have open. Several
+ * Visits the sockets that processes have open, on kernels that refuse iterators over maps. Several
  * processes may have a socket.
  */
 SEC("iter/task_file")

@@ -66,7 +66,7 @@ static __always_inline void note_taken(__u32 which, const void *what)
 	run->taken[run->next++ % TAKEN_MAX] = (__u64)what;
 }
 
-/* Whether the first program has missed @what; called by second programs. */
+/* @return whether the first program has missed @what; called by second programs */
 static __always_inline bool is_missed(__u32 which, const void *what)
 {
 	struct trace_counts *counts = get_counts();

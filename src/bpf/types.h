@@ -242,7 +242,7 @@ struct tunnel_addrs {
 	struct ip_addr dst;
 };
 
-/* Why a packet did not become a flow. */
+/* Reasons why a packet did not become a flow. */
 enum unparsed_reason {
 	UNPARSED_SHORT,	     /* the frame ends before its ports */
 	UNPARSED_BAD_HEADER, /* a header contradicts itself */
@@ -252,7 +252,7 @@ enum unparsed_reason {
 	UNPARSED_MAX,
 };
 
-/* Why a flow's packets could not be kept. */
+/* Reasons why a flow's packets could not be kept. */
 enum lost_reason {
 	LOST_TABLE_FULL, /* log full, and overflow table */
 	LOST_NO_MEMORY,	 /* log full, and the kernel refused memory */
@@ -368,7 +368,7 @@ struct outcome_slot {
  */
 enum { OUTCOME_PLACES = 512, OUTCOME_SLOTS, OUTCOME_LOOKS = 8 };
 
-/* In a slot's origin, a bit for each generation that was taken after the interface was gone. */
+/* Bits of a slot's origin, one per generation that was taken after the interface was gone. */
 #define OUTCOME_LEAVING (1ULL << 62)
 
 static inline __u32 outcome_place(__u64 origin, __u32 look)

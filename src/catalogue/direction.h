@@ -15,7 +15,7 @@ static inline uint8_t direction_of_index(int direction)
 	return (uint8_t)(direction + NETOBS_INGRESS);
 }
 
-/** What encodings have: flowDirection of IPFIX, where 0 is ingress. */
+/** @return the direction as encoded: flowDirection of IPFIX, where 0 is ingress */
 static inline uint8_t direction_index(uint8_t direction)
 {
 	return direction == NETOBS_EGRESS ? EGRESS : INGRESS;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * How fields.def is read. Encoders define FIELD and POINT_FIELD to name a macro or a
+ * Macros to read fields.def. Encoders define FIELD and POINT_FIELD to name a macro or a
  * function by the type of the field, so that what runs is as if written by hand.
  *
  * Types: number               8, 16 or 32 bits; 0 stands for "not known" where bits cannot

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* How options.def is read, and the words that are the choices of options. */
+/* Macros to read options.def, and the words that are the choices of options. */
 #ifndef NETOBS_CATALOGUE_OPTIONS_H
 #define NETOBS_CATALOGUE_OPTIONS_H
 
@@ -23,7 +23,7 @@
 #define CHOICES_metrics_outputs(_) "prometheus" _ "json"
 #define CHOICES_distributions(_) "uniform" _ "zipf"
 
-/* What an option's value is called; choices are listed. "": it has none. */
+/* The name of an option's value; choices are listed. "": it has none. */
 #define OPTION_VALUE_switch ""
 #define OPTION_VALUE_repeat ""
 #define OPTION_VALUE_string(value) value

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * How records.def is read: an encoder makes a table of each list, of struct record_field and
+ * Macros to read records.def: an encoder makes a table of each list, of struct record_field and
  * what it needs beside that, and walks it. So a new type of record needs no code of its own.
  */
 #ifndef NETOBS_CATALOGUE_RECORDS_H
@@ -57,8 +57,8 @@ enum record_field_type {
 struct record_field {
 	uint16_t offset, size; /* in its struct */
 	uint16_t type;
-	/* It is known if the number there has one of the former bits, or lacks one of the latter;
-	 * size 0: always. */
+	/* The field is known if the number there has one of the former bits, or lacks one of the
+	 * latter; size 0: always. */
 	uint16_t known_offset, known_size;
 	uint64_t known_bits, unknown_bits;
 };
@@ -99,7 +99,7 @@ struct record_field {
 #define RECORD_KNOWN(empty, offset, size, bits, others) \
 	offset, size, bits, others
 
-/* Of 1, 2, 4 or 8 bytes; of more, the first 8. */
+/* Read a number of 1, 2, 4 or 8 bytes; of more, the first 8. */
 static inline uint64_t record_read(const void *at, size_t size)
 {
 	uint64_t u64;
@@ -130,7 +130,7 @@ static inline uint64_t record_number(const struct record_field *field,
 	return record_read(record_at(field, it), field->size);
 }
 
-/* Whether it is the name of a number, or a list of counts with a name each. */
+/* @return whether it is the name of a number, or a list of counts with a name each */
 static inline bool record_is_enum(const struct record_field *field)
 {
 	return field->type > RECORD_LAST_PLAIN;

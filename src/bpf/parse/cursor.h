@@ -28,8 +28,8 @@ enum {
 
 #ifdef __bpf__
 /*
- * At most @max, a constant. Some verifiers, that of Linux 5.10 among them, know that of the register
- * that is compared, and not of copies that the compiler makes.
+ * Limit @n to @max, a constant. Some verifiers, that of Linux 5.10 among them, know the limit of
+ * the register that is compared, and not of copies that the compiler makes.
  */
 #define LIMITED(n, max)                             \
 	({                                          \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Which flows of ICMP and ICMPv6 are echo requests and replies (RFC 792, RFC 4443). */
+/* Echo requests and replies among the flows of ICMP and ICMPv6 (RFC 792, RFC 4443). */
 #ifndef NETOBS_BPF_PARSE_ECHO_H
 #define NETOBS_BPF_PARSE_ECHO_H
 

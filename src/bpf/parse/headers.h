@@ -136,10 +136,10 @@ struct ports_wire {
 } WIRE;
 
 struct both_ports_wire {
-	__be32 ports; /* the same, read at once */
+	__be32 ports; /* both, read at once */
 } WIRE;
 
-/* What of transport headers does not depend on options or type. */
+/* Lengths in transport headers that do not depend on options or type. */
 enum l4_header_len {
 	TCP_FLAGS_END = 14,
 	TCP_HEADER_LEN = 20,  /* RFC 9293, 3.1 */
@@ -189,7 +189,7 @@ struct gtpu_wire {
 	__be32 teid;
 } WIRE;
 
-/* What follows if any of three flags is set. */
+/* Follows struct gtpu_wire if any of three flags is set. */
 struct gtpu_options_wire {
 	__be16 sequence;
 	__u8 n_pdu;

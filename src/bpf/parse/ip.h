@@ -107,7 +107,7 @@ static __always_inline int take_extension(struct cursor *c, __u8 proto,
 	if (!ext)
 		return reject(UNPARSED_SHORT);
 	rest = extension_rest(proto, ext->len);
-	/* Before the end is looked for: it need not be in reach. */
+	/* Check this before the end is looked for, which need not be in reach. */
 	if (cursor_offset(c) + rest > CURSOR_LIMIT)
 		return reject(UNPARSED_TOO_DEEP);
 	if (!cursor_take(c, rest))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * From the start of a frame to its network header: Ethernet, VLAN tags, PPPoE,
- * MPLS. Returns the ethertype of the network header, or a rejection.
+ * Parses a frame up to its network header: Ethernet, VLAN tags, PPPoE, MPLS.
+ * Returns the ethertype of the network header, or a rejection.
  */
 #ifndef NETOBS_BPF_PARSE_LINK_H
 #define NETOBS_BPF_PARSE_LINK_H
@@ -94,7 +94,7 @@ static __always_inline int parse_pppoe(struct cursor *c)
 	return reject(UNPARSED_NOT_IP);
 }
 
-/* What follows the Ethernet addresses and @type. */
+/* Parse what follows the Ethernet addresses and @type. */
 static __always_inline int parse_type(struct cursor *c, struct packet *pkt,
 				      int type)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the parser finds out about one packet. */
+/* The result of parsing one packet. */
 #ifndef NETOBS_BPF_PARSE_PACKET_H
 #define NETOBS_BPF_PARSE_PACKET_H
 

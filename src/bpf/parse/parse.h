@@ -85,8 +85,8 @@ static __always_inline int parse_inner(struct cursor *c, struct packet *pkt,
 	pkt->outer_src_port = outer->key.src_port;
 	pkt->outer_dst_port = outer->key.dst_port;
 	/*
-	 * Which tunnel, and which way. Not the ports: a VXLAN source port differs
-	 * from inner flow to flow.
+	 * The tunnel and its direction. The ports are left out: a VXLAN source port
+	 * differs from inner flow to flow.
 	 */
 	pkt->key.outer_hash = hash_addrs(&outer->key, secret->outer);
 	pkt->outer_check = hash_addrs(&outer->key, secret->outer_check);
@@ -131,7 +131,7 @@ parse_packet(struct cursor *c, struct packet *pkt, struct packet *outer,
 	return 0;
 }
 
-/* What a tunnel carries, as a frame of its own. */
+/* The packet in a tunnel, as a frame of its own. */
 struct carried {
 	enum link_kind link;
 	__u32 offset; /* of its first header */

@@ -16,7 +16,7 @@
 #include "l4.h"
 #include "tunnel.h"
 
-/* What the kernel keeps beside the frame. */
+/* Metadata that the kernel keeps beside the frame. */
 struct arrival {
 	__u32 ifindex;
 	__u16 netns;
@@ -24,7 +24,7 @@ struct arrival {
 	__u8 flags; /* enum flow_key_flag */
 };
 
-/* Where the headers are, and what goes into the packet's words. */
+/* Positions of the headers, and values for the packet's words. */
 struct plain {
 	const __u8 *l4;
 	const __u8 *end;
@@ -34,7 +34,7 @@ struct plain {
 	__u8 flags;
 };
 
-/* As set_tos() and set_ttl() do, and has_mac. */
+/* Set the attributes as set_tos() and set_ttl() do, and has_mac. */
 static __always_inline void plain_set_attrs(struct packet *pkt, __u32 marks,
 					    __u32 flow_label, __u8 tos, __u8 ttl)
 {
@@ -45,7 +45,7 @@ static __always_inline void plain_set_attrs(struct packet *pkt, __u32 marks,
 	words[2] = tos >> 2 | ttl * 0x010100U | 1U << 24;
 }
 
-/* Of the key what addresses are not, and where the headers end. *@ret_marks: of TCP. */
+/* Set the key, except the addresses, and the end of the headers. *@ret_marks: the marks of TCP. */
 static __always_inline bool plain_l4(struct packet *pkt,
 				     const struct arrival *arrival,
 				     const struct tunnel_ports *tunnels,

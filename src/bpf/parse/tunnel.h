@@ -33,7 +33,7 @@ struct tunnel_ports {
 	};
 };
 
-/* Whether any of them is @port: a lane of 16 bits that has become zero. */
+/* @return whether @port is one of @ports: its lane of 16 bits becomes zero */
 static __always_inline bool is_tunnel_port(const struct tunnel_ports *ports,
 					   __u16 port)
 {
@@ -74,7 +74,7 @@ match_tunnel(const struct packet *pkt, const struct tunnel_ports *ports)
 	}
 }
 
-/* What an encapsulation's protocol field names. Inner MACs are not kept. */
+/* Parse the packet whose type the encapsulation names. Inner MACs are not kept. */
 static __always_inline int parse_inner_type(struct cursor *c,
 					    struct packet *pkt, int type)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a buffer becomes on the wire: the segments that GSO will make of it, or
+ * The packets of a buffer on the wire: the segments that GSO will make of it, or
  * GRO made it from, each with its own copy of the headers.
  */
 #ifndef NETOBS_BPF_PARSE_WIRE_H

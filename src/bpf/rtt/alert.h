@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* When a rule is broken, and whether that may be reported. Pure: the same header builds for the host. */
+/* Decides whether a rule is broken, and reported. Pure: the same header builds for the host. */
 #ifndef NETOBS_BPF_RTT_ALERT_H
 #define NETOBS_BPF_RTT_ALERT_H
 
@@ -32,9 +32,9 @@ static __always_inline __u64 alert_less(__u64 a, __u64 b)
 }
 
 /*
- * How many of the increasing @thresholds, which are ALERT_RULES_MAX, the sample is over; ratios are
- * less than 2^31. No branch depends on the sample: which way a search goes cannot be predicted. The
- * comparisons of a step do not wait for each other.
+ * @return the number of the increasing @thresholds, which are ALERT_RULES_MAX, that the sample is
+ * over; ratios are less than 2^31. No branch depends on the sample: the way of a search cannot be
+ * predicted. The comparisons of a step do not wait for each other.
  */
 static __always_inline __u32 alert_count_over(const __u32 *thresholds,
 					      __u32 sample, __u32 baseline,

@@ -294,7 +294,7 @@ static __always_inline void sync_round(const struct connection *conn, int dir,
 	conn->head->state[dir] |= pick(done - SYNC_ROUNDS, 0, CONN_SYNCED);
 }
 
-/* Whether data that ends before @end is certainly new. No segment is timed before that. */
+/* @return whether data that ends before @end is certainly new. No segment is timed before that. */
 static __always_inline bool data_synchronise(const struct connection *conn,
 					     int dir, __u32 end, __u32 tick)
 {

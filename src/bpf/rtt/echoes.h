@@ -14,7 +14,7 @@
 #include "bpf/once.h"
 #include "bpf/parse/echo.h"
 
-/* In the low bits of conn_timers.armed_ns. */
+/* Marks in the low bits of conn_timers.armed_ns. */
 enum {
 	ECHO_ANSWERED = 1,
 	ECHO_TWICE = 2,

@@ -33,8 +33,8 @@ enum {
 /* ---- SYN and RST ------------------------------------------------------------------ */
 
 /*
- * Whether a SYN begins another connection with the tuple. If a connection was found open, a SYN
- * with a number shortly before its data is its own SYN, sent again.
+ * @return whether a SYN begins another connection with the tuple. If a connection was found
+ * open, a SYN with a number shortly before its data is its own SYN, sent again.
  */
 static __always_inline bool is_another(const struct connection *conn, int dir,
 				       const struct segment *segment)
@@ -50,7 +50,10 @@ static __always_inline bool is_another(const struct connection *conn, int dir,
 	return since > SYN_RETRY_BYTES;
 }
 
-/* Whether the newest refused segment of direction @dir is a SYN, and @number the next number after it. */
+/*
+ * @return whether the newest refused segment of direction @dir is a SYN, and @number the next
+ * number after it
+ */
 static __always_inline bool has_asked(const struct connection *conn, int dir,
 				      __u32 number)
 {
@@ -68,7 +71,7 @@ static __always_inline bool is_answer(const struct connection *conn, int dir,
 }
 
 /*
- * For a segment that is_another() is true for, whether to refuse it. The receiver of a SYN for an
+ * @return whether to refuse a segment for which is_another() is true. The receiver of a SYN for an
  * open connection asks whether the other end is still there (RFC 5961, 4). If it is not, a RST
  * follows, or the SYN+ACK that answers this SYN. If the other direction is not observed, the SYN is
  * sent again, or data follows it.
@@ -84,7 +87,10 @@ static __always_inline bool is_stray(const struct connection *conn, int dir,
 	       (class == CONN_OPEN || !has_asked(conn, dir, segment->seq + 1));
 }
 
-/* Whether a segment with wrong numbers follows a refused SYN, where the other direction is not observed. */
+/*
+ * @return whether a segment with wrong numbers follows a refused SYN, where the other direction is
+ * not observed
+ */
 static __always_inline bool is_past_stray(const struct connection *conn,
 					  int dir, const struct segment *segment)
 {

@@ -72,12 +72,15 @@ static __always_inline __s32 seq_diff(__u32 a, __u32 b)
 	return (__s32)(a - b);
 }
 
-/* How far a connection has come: enum conn_class. */
+/* The progress of a connection: enum conn_class. */
 
 /* Bits of the states that determine the class. */
 enum { CONN_CLASS = CONN_ACKED | CONN_FIN | CONN_RST };
 
-/* Whether a direction has sent more than SYN or SYN+ACK: for the client, its first acknowledgment. */
+/*
+ * @return whether a direction has sent more than SYN or SYN+ACK: for the client, its first
+ * acknowledgment
+ */
 static __always_inline bool is_past_syn(const struct connection *conn, int dir)
 {
 	__u16 state = conn->head->state[dir];

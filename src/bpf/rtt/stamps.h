@@ -19,7 +19,9 @@
 /* In ticks of the sender's clock, mostly milliseconds. Linux retransmits after 200 ms at least. */
 enum { STAMPS_OVERTAKEN = 100 };
 
-/* Whether @dir had a duplicate acknowledgment, or data sent again is not all acknowledged. */
+/*
+ * @return whether @dir had a duplicate acknowledgment, or data sent again is not all acknowledged
+ */
 static __always_inline bool stamps_are_watched(const struct conn_head *head,
 					       int dir)
 {
@@ -53,7 +55,7 @@ static __always_inline __u64 stamps_end(const struct connection *conn, int dir,
 	return stats->tsval_ns;
 }
 
-/* Whether a segment of @dir that ends before @end may be timed, if its timestamp is new. */
+/* @return whether a segment of @dir that ends before @end may be timed, if its timestamp is new */
 static __always_inline bool stamps_are_due(const struct connection *conn,
 					   int dir, const struct segment *segment,
 					   __u32 end)
@@ -65,7 +67,10 @@ static __always_inline bool stamps_are_due(const struct connection *conn,
 	       seq_diff(end, head->sides[!dir].acked) > 0;
 }
 
-/* Whether a segment has data that had not come before. Old last data was noted: stamps_watch(). */
+/*
+ * @return whether a segment has data that had not come before. Old last data was noted:
+ * stamps_watch().
+ */
 static __always_inline bool has_new_data(const struct connection *conn, int dir,
 					 const struct segment *segment, __u32 end)
 {
@@ -116,7 +121,7 @@ static __always_inline bool stamps_matter(const struct conn_head *head, int dir)
 	       head->state[!dir] & CONN_REPEATS;
 }
 
-/* Whether the timestamps of a segment of @dir may be needed; called before it is handled. */
+/* @return whether the timestamps of a segment of @dir may be needed; called before it is handled */
 static __always_inline bool stamps_are_needed(const struct conn_head *head,
 					      int dir,
 					      const struct segment *segment)

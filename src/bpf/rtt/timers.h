@@ -37,8 +37,8 @@ static __always_inline int timers_armed(const struct conn_side *sender,
 }
 
 /*
- * Whether it is time for another timer: a quarter of a round trip after the one before, so
- * that the timers are spread over it.
+ * @return whether it is time for another timer: a quarter of a round trip after the one
+ * before, so that the timers are spread over it
  */
 static __always_inline bool timers_are_due(const struct conn_side *sender,
 					   const struct conn_side *acker,

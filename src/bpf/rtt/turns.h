@@ -50,7 +50,7 @@ static __always_inline void turn_begin(const struct connection *conn, int dir,
 	segment->taken |= TAKEN_TURN;
 }
 
-/* Whether the segment's data was acknowledged already: an earlier segment brought it. */
+/* @return whether the segment's data was acknowledged already: an earlier segment brought it */
 static __always_inline bool is_answered(const struct connection *conn, int dir,
 					const struct segment *segment)
 {

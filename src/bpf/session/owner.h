@@ -11,7 +11,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-/* Of include/linux/sched.h, socket.h and errno.h, which BTF does not have. */
+/* Macros of include/linux/sched.h, socket.h and errno.h, which BTF does not have. */
 enum {
 	PF_KTHREAD = 0x00200000,
 	AF_INET = 2,
@@ -230,7 +230,7 @@ static __always_inline void set_owner(struct session_socket *socket,
 	if (!claim_owner(socket))
 		return;
 	if (valid_owner(socket)->by > most) {
-		/* It stays. */
+		/* The known owner stays. */
 	} else if (socket->valid) {
 		socket->owners[0] = *owner;
 		(void)__sync_lock_test_and_set(&socket->valid, 0);

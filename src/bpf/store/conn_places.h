@@ -26,7 +26,7 @@ static __always_inline struct conn_key conn_key_of(const struct flow_key *key,
 	const struct ip_addr *ends = (const struct ip_addr *)key;
 	const __u64 *lanes = (const __u64 *)key;
 	__u64 ports = lanes[4] >> 32, twice = ports << 32 | ports;
-	/* Without branches: which direction comes next is hard to predict. */
+	/* No branches: the direction of the next packet is hard to predict. */
 	__u32 low = dir & 1, high = low ^ 1;
 
 	return (struct conn_key){
@@ -268,7 +268,10 @@ static __always_inline __u32 conn_reaches(__u32 value, __u32 least)
 	return (least - 1 - value) >> 31;
 }
 
-/* Whether a full bucket has so many half-open or unanswered connections that it may be a flood. */
+/*
+ * @return whether a full bucket has so many half-open or unanswered connections that it may be a
+ * flood
+ */
 static __always_inline bool conn_is_crowded(const struct conn_bucket *bucket)
 {
 	__u32 n = 0;

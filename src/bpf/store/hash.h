@@ -20,7 +20,7 @@ struct hash_secret {
 	__u32 connection[HASH_FLOW_WORDS];
 };
 
-/* Of two addresses, not finished. */
+/* Sum of two addresses' words, for hash_finish(). */
 static __always_inline __u64 sum_addrs(const __u32 *words,
 				       const volatile __u32 *secret)
 {

@@ -19,8 +19,8 @@
 enum { LOG_WAKE_SHARE = 4 };
 
 /*
- * Whether @n slots are free. The reader's position, on a cache line of its own, is read when the
- * slots that were free last time are used up.
+ * @return whether @n slots are free. The reader's position, on a cache line of its own, is read
+ * when the slots that were free last time are used up.
  */
 static __always_inline bool log_has_room(struct cpu_state *cpu, __u32 n,
 					 __u32 n_slots)
@@ -47,7 +47,7 @@ static __always_inline __u64 log_generation_flag(__u32 generation)
 	return generation ? LOG_GENERATION : 0;
 }
 
-/* Whether a packet fits into one slot. */
+/* @return whether a packet fits into one slot */
 static __always_inline bool is_log_short(const struct packet *pkt,
 					 const struct wire_size *size)
 {

@@ -43,7 +43,7 @@ static __always_inline bool overflow_is(const struct flow_entry *known,
 	const __u64 *theirs = (const __u64 *)&entry->key;
 	__u64 differ = 0;
 
-	/* Without a branch for each word, of which the verifier would walk both ways. */
+	/* No branch for each word: the verifier would walk both ways of it. */
 	for (__u32 i = 0; i < sizeof(known->key) / sizeof(*ours); i++)
 		differ |= ours[i] ^ theirs[i];
 	return !differ;

@@ -123,7 +123,7 @@ static __always_inline bool run_enter(struct run *run)
 	return true;
 }
 
-/* In a called function: find the run of this program, which has entered. */
+/* Find the run of this program, which has entered, in a called function. */
 static __always_inline bool run_find(struct run *run, __u32 cpu_id,
 				     __u32 generation)
 {
@@ -155,8 +155,8 @@ static __always_inline void count_unparsed(struct run *run,
 /* ---- Time ---------------------------------------------------------------------- */
 
 /*
- * In ns of CLOCK_BOOTTIME. Reading the clock costs more than all the rest of a packet of a
- * known flow, so it is read once per timer tick and CPU.
+ * Times are in ns of CLOCK_BOOTTIME. Reading the clock costs more than all the rest of a packet of
+ * a known flow, so it is read once per timer tick and CPU.
  */
 
 /* Replay: skb->cb of BPF_PROG_TEST_RUN carries the time from the file. */
@@ -181,7 +181,7 @@ static __always_inline __u64 clock_now(struct cpu_state *cpu,
 	return cpu->tick_ns;
 }
 
-/* For a new flow. The coarse clock goes on from the result, so as not to run backwards. */
+/* Read the time of a new flow. The coarse clock goes on from it, so as not to run backwards. */
 static __always_inline __u64 clock_exact(struct cpu_state *cpu, __u64 now)
 {
 	if (config_clock == CLOCK_PACKET)

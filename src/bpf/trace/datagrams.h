@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Datagrams of UDP, and echoes of ICMP: which parts of them packets carry. */
+/* Finds the parts of UDP datagrams, and of ICMP echoes, that packets carry. */
 #ifndef NETOBS_BPF_TRACE_DATAGRAMS_H
 #define NETOBS_BPF_TRACE_DATAGRAMS_H
 

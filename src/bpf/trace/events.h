@@ -54,8 +54,8 @@ struct {
 } trace_counts SEC(".maps");
 
 /*
- * How many tuples have such ports, by trace_ports_index(): most packets have none of them, and need
- * no further lookups.
+ * Numbers of tuples with such ports, by trace_ports_index(): most packets have none of them, and
+ * need no further lookups.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -164,7 +164,7 @@ static __always_inline bool find_face(const struct trace_tuple *tuple,
 	return true;
 }
 
-/* Whether @sk is the connection's socket that sends in this direction: the first one that is seen is. */
+/* @return whether @sk is the socket that sends in this direction: the first one that is seen */
 static __always_inline bool is_socket_of(const struct found *found,
 					 const struct sock *sk)
 {
@@ -214,10 +214,11 @@ static __always_inline bool is_bound(const struct point *point)
 }
 
 /*
- * Whether user space needs an event of a layer that is not wanted: it begins or ends a stream, names the process
- * of a socket, or shows in which namespace to link hooks. Those that begin or end a stream have limits of their
- * own: without them, the wanted events of that stream have no offsets. The others have limits together, and the
- * counters of missing events leave them out: no output would have shown them.
+ * @return whether user space needs an event of a layer that is not wanted: it begins or ends a
+ * stream, names the process of a socket, or shows in which namespace to link hooks. Those that
+ * begin or end a stream have limits of their own: without them, the wanted events of that stream
+ * have no offsets. The others have limits together, and the counters of missing events leave them
+ * out: no output would have shown them.
  */
 static __always_inline bool is_needed(const struct point *point)
 {
@@ -226,13 +227,13 @@ static __always_inline bool is_needed(const struct point *point)
 		(point->kind == TRACE_QUEUE || point->kind == TRACE_RECEIVE));
 }
 
-/* Whether an event that user space does not get counts as missing. */
+/* @return whether an event that user space does not get counts as missing */
 static __always_inline bool is_counted(const struct point *point)
 {
 	return is_wanted_kind(point->kind) || is_bound(point);
 }
 
-/* Whether this CPU may have another event in this second. */
+/* @return whether this CPU may have another event in this second */
 static __always_inline bool is_in_rate(struct trace_counts *counts,
 				       const struct point *point, __u64 now)
 {

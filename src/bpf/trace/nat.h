@@ -16,7 +16,7 @@ enum {
 const volatile bool config_has_nat;
 const volatile struct nat_layout config_nat;
 
-/* Of kernels with conntrack. */
+/* Kernels with conntrack have this member. */
 struct sk_buff___nfct {
 	unsigned long _nfct;
 } __attribute__((preserve_access_index));
@@ -87,7 +87,7 @@ static __always_inline bool read_entry(__u64 nfct, int dir, struct ends *ret_end
 	return true;
 }
 
-/* Whether a packet with that entry goes the other way than packets with its tuple @dir. */
+/* @return whether a packet with that entry goes the other way than packets with its tuple @dir */
 static __always_inline bool is_against(__u64 nfct, int dir)
 {
 	return dir != ((nfct & NFCT_INFO_MASK) >= NFCT_IS_REPLY);

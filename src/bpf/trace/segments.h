@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Packets at a point: whether they are segments or datagrams of a traced connection, and of which one. */
+/* Finds segments and datagrams of traced connections among the packets at a point. */
 #ifndef NETOBS_BPF_TRACE_SEGMENTS_H
 #define NETOBS_BPF_TRACE_SEGMENTS_H
 
@@ -45,7 +45,7 @@ struct segment_scratch {
 	__u8 headers[2 * (CURSOR_MASK + 1)];
 };
 
-/* When the last datagram of a traced connection was received. */
+/* Time when the last datagram of a traced connection was received. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -175,7 +175,10 @@ struct view {
 	__u32 network, data, tail, len;
 };
 
-/* Whether a segment's ports may be traced. @is_first: it may begin a connection, or have another tuple. */
+/*
+ * @return whether a segment's ports may be traced. @is_first: it may begin a connection, or have
+ * another tuple.
+ */
 static __always_inline bool may_be_segment(const struct sk_buff *skb,
 					   const struct plain *plain,
 					   bool is_first)
@@ -218,7 +221,7 @@ static __always_inline bool may_be_traced(const struct sk_buff *skb,
 	return config_wants_datagrams && (is_first || has_datagram_ports(&plain));
 }
 
-/* Whether a queued datagram, which is in no tunnel, has ports of a traced connection. */
+/* @return whether a queued datagram, which is in no tunnel, has ports of a traced connection */
 static __always_inline bool has_known_ports(const struct view *view)
 {
 	struct plain plain;

@@ -53,7 +53,7 @@ static __always_inline __u32 alert_first(const struct alert_table *table,
 	return kind <= ALERT_KINDS ? table->first[kind] : 0;
 }
 
-/* How many rules of the kind the sample is over: they are a prefix. */
+/* @return the number of rules of the kind that the sample is over: they are a prefix */
 static __always_inline __u32 alert_over(const struct alert_table *table,
 					const struct alert_sample *sample,
 					__u32 kind)
@@ -102,7 +102,7 @@ __noinline int alert_compare_others(__u32 cpu_id, __u32 kind)
 	return 0;
 }
 
-/* Whether all rules up to @last are silent for the connection. */
+/* @return whether all rules up to @last are silent for the connection */
 static __always_inline bool is_quiet(union alert_quiet_word known,
 				     const struct alert_table *table,
 				     __u32 last, __u32 tick)
@@ -111,7 +111,10 @@ static __always_inline bool is_quiet(union alert_quiet_word known,
 	       alert_ticks_left(known.quiet.until, tick);
 }
 
-/* Whether all rules up to @last are at their limit, and none may be silent about the connection. */
+/*
+ * @return whether all rules up to @last are at their limit, and none may be silent about the
+ * connection
+ */
 static __always_inline bool is_exhausted(const struct alert_exhausted *known,
 					 const struct alert_table *table,
 					 const struct noted_segment *noted,
@@ -355,7 +358,7 @@ static __always_inline bool take_value(struct noted_segment *noted,
 	return true;
 }
 
-/* Whether the sample is over a rule of the kind. */
+/* @return whether the sample is over a rule of the kind */
 static __always_inline bool is_over_any(const struct alert_table *table,
 					const struct alert_sample *sample,
 					__u32 kind)
@@ -385,7 +388,10 @@ static __always_inline bool count_quickly(__u32 cpu_id,
 	return count_plain(cpu_id, noted, table, state, quiet, last);
 }
 
-/* Whether the sample needs no alert_compare(): it is over no rule, or its prefix was counted. */
+/*
+ * @return whether the sample needs no alert_compare(): it is over no rule, or its prefix was
+ * counted
+ */
 static __always_inline bool is_settled(__u32 cpu_id, struct noted_segment *noted,
 				       const struct alert_table *table,
 				       __u32 metric, __u64 born_ns)
@@ -406,8 +412,8 @@ static __always_inline bool is_settled(__u32 cpu_id, struct noted_segment *noted
 }
 
 /*
- * Whether the filters must judge the packet: the client sent it, and they have not judged its
- * connection yet.
+ * @return whether the filters must judge the packet: the client sent it, and they have not
+ * judged its connection yet
  */
 static __always_inline bool lacks_verdict(const struct alert_table *table,
 					  const struct noted_segment *noted)

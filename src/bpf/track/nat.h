@@ -14,7 +14,7 @@
 #include "bpf/parse/headers.h"
 #include "bpf/store/run.h"
 
-/* In the lowest bits of sk_buff._nfct: enum ip_conntrack_info of Linux. */
+/* Values in the lowest bits of sk_buff._nfct: enum ip_conntrack_info of Linux. */
 enum {
 	CT_INFO_MASK = 7,
 	CT_ESTABLISHED = 0, /* there was an answer before this packet */
@@ -23,7 +23,7 @@ enum {
 	CT_RELATED_REPLY = 4,
 };
 
-/* In the lowest bits of a note. */
+/* Marks in the lowest bits of a note. */
 enum {
 	NAT_IS_LOST = 1,  /* not reported, as the ring was full */
 	NAT_IS_PLAIN = 2, /* not translated */
@@ -80,7 +80,7 @@ static __always_inline void nat_keep_note(struct nat_notes *notes, __u64 note)
 	notes->of[way & (NAT_SEEN_WAYS - 1)] = note;
 }
 
-/* Whether a leaving packet's entry may have to be read, if it has one. */
+/* @return whether a leaving packet's entry may have to be read, if it has one */
 static __always_inline bool nat_may_differ(const struct run *run,
 					   const struct packet *pkt)
 {
@@ -95,8 +95,9 @@ static __always_inline struct nat_counters *nat_counters_of(const struct run *ru
 }
 
 /*
- * Whether the packet in the CPU's scratch needs no look at its entry. While nothing is translated,
- * no notes are kept: reading them, anywhere in memory, costs more than reading the entry.
+ * @return whether the packet in the CPU's scratch needs no look at its entry. While nothing is
+ * translated, no notes are kept: reading them, anywhere in memory, costs more than reading the
+ * entry.
  */
 static __always_inline bool nat_is_noted(const struct run *run)
 {
@@ -137,7 +138,7 @@ static __always_inline __u64 nat_entry_of(struct __sk_buff *skb)
 }
 #endif
 
-/* Whether the packet's tuple, which is after translation, differs from @before. */
+/* @return whether the packet's tuple, which is after translation, differs from @before */
 static __always_inline bool nat_is_translated(const struct flow_key *key,
 					      const struct nat_tuple *before)
 {
@@ -158,7 +159,7 @@ static __always_inline bool nat_is_translated(const struct flow_key *key,
 	return differ;
 }
 
-/* Whether @back is the reverse of @there: nothing is translated. */
+/* @return whether @back is the reverse of @there: nothing is translated */
 static __always_inline bool nat_is_turned(const struct nat_tuple *there,
 					  const struct nat_tuple *back)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the tables say about a packet before its flow is looked up. */
+/* Lookups for a packet before that of its flow. */
 #ifndef NETOBS_BPF_TRACK_PACKET_H
 #define NETOBS_BPF_TRACK_PACKET_H
 
@@ -9,7 +9,7 @@
 #include "bpf/store/hash.h"
 
 /*
- * Whether a packet on its way out was counted on its way in. The kernel keeps with
+ * A packet on its way out may have been counted on its way in. The kernel keeps with
  * a packet the interface of this namespace that it came in through (skb_iif, none
  * if it was made here), and user space says of which interfaces all packets that
  * come in are counted.
