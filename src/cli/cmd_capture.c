@@ -112,7 +112,7 @@ static int new_capture(struct session *session)
 	return r;
 }
 
-/* Once it has stopped. */
+/* Free a capture that has stopped, and add its counts to the total. */
 static void end_capture(struct session *session)
 {
 	struct netobs_capture_stats stats = { .sz = sizeof(stats) };

@@ -25,7 +25,7 @@
 
 enum { FOR_DEFAULT_MS = 10000, REFRESH_MS = 1000 };
 
-/* As the choices of --show. */
+/* The choices of --show. */
 enum { SHOW_DEFAULT = -1, SHOW_JOURNEYS, SHOW_EVENTS, SHOW_SUMMARY };
 
 /* Inode of the initial PID namespace: include/linux/proc_ns.h of the kernel. */
@@ -141,7 +141,7 @@ static void arm(struct watch *watch, const struct netobs_alert *alert)
 		netobs_trace_arm(watch->trace, &target);
 }
 
-/* Of the tracer, and of the observer of alerts. Alerts are not counted: they are no journeys. */
+/* Called by the tracer and the observer of alerts. Alerts are not counted: they are no journeys. */
 static void on_record(const struct netobs_record *record, void *user)
 {
 	struct watch *watch = user;
@@ -272,7 +272,7 @@ static void describe(const struct watch *watch, char *buf, size_t size)
 		 watch->filter ?: "all connections");
 }
 
-/* Once in a while; at the end, the report does so. */
+/* Draw the summary every REFRESH_MS; at the end, the report does so. */
 static void draw_summary(struct watch *watch)
 {
 	char text[220];
@@ -414,7 +414,7 @@ static int start_trace(void *object)
 	return 0;
 }
 
-/* The report, of what was traced to its end. @return 0; < 0: it was not written */
+/* Write the report, of what was traced to its end. @return 0; < 0: it was not written */
 static int end_report(struct watch *watch)
 {
 	struct live *live = &watch->verb.live;

@@ -88,7 +88,7 @@ static int dispatch_verb(int argc, char **argv)
 		return print_usage(stderr);
 	if (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help"))
 		return print_usage(stdout);
-	/* Whether it is thought to be an option, also of a verb, or a verb. */
+	/* Accept it as an option, also of a verb, and as a verb. */
 	if (!strcmp(argv[argc - 1], "--version") ||
 	    (argc == 2 && !strcmp(argv[1], "version")))
 		return printf("netobsctl %s\n", netobs_version()) < 0 ?

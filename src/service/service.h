@@ -112,7 +112,7 @@ void service_status_add(struct json *json, void *user);
 int service_mappings_add(struct json *json, uint64_t *cursor,
 			 const struct netobs_mapping_query *query, void *user);
 
-/** Once it was stopped: as service_sinks_finish(). */
+/** Deliver sessions and finish the sinks, once it was stopped: as service_sinks_finish(). */
 int service_finish(struct service *service);
 
 /** Close the sinks, and all others that are open. @return an exit status */

@@ -54,7 +54,7 @@ static bool is_filtered(const struct flows_config *flows)
 	return flows->filter || flows->rules.default_action;
 }
 
-/* Without the places of the rules, which are those of the other configuration. */
+/* Copy filters without the places of the rules, which are those of the other configuration. */
 static void copy_filters(struct flows_config *flows,
 			 const struct flows_config *running)
 {
@@ -92,7 +92,7 @@ static bool keep_buffer(struct service_config *config,
 	return true;
 }
 
-/* Whether the rules can be measured: rtt and drops do not change until a restart. */
+/* @return whether the rules can be measured: rtt and drops do not change until a restart */
 static bool measures_alerts(const struct service_config *config)
 {
 	const struct flows_config *flows = &config->flows;

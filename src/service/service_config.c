@@ -172,7 +172,7 @@ static void check_rule(struct conf *conf, const struct conf_entry *entry)
 		conf_complain(conf, &entry->value_place, "rule: %s", why);
 }
 
-/* How long connections are traced that break the rule. */
+/* @return the time for which connections that break the rule are traced */
 static uint32_t read_trace_ms(struct service_config *config, const char *name)
 {
 	static const struct args_option option =

@@ -16,7 +16,7 @@ static bool makes_sessions(const struct service_config *config)
 	return config->wants_sessions;
 }
 
-/* Their connections are counted. */
+/* Groups count connections. */
 static bool has_groups(const struct service_config *config)
 {
 	return config->n_groups;
@@ -53,7 +53,7 @@ static const struct {
 	bool (*is_made)(const struct service_config *config);
 	const char *made; /* NULL: they may have no sink */
 	const char *need; /* NULL: a sink may take them before there are any */
-	/* Whether the service itself uses them, so that they may have no sink; NULL: it does not. */
+	/* @return whether the service uses them itself, so that they need no sink; NULL: no */
 	bool (*is_used)(const struct service_config *config);
 } types[] = {
 	{ "alert", makes_alerts, "alerts are counted, and", NULL, NULL },

@@ -7,7 +7,7 @@
 
 /* ---- One observer ---------------------------------------------------------------------- */
 
-/* What a context has, it may share; without it, there is nothing to share. */
+/* A context may share what it has; without one, there is nothing to share. */
 static int start(struct service_observer *observer, int r,
 		 int (*share)(struct netobs *netobs, const struct netobs *ctx),
 		 const struct netobs *ctx)

@@ -55,7 +55,7 @@ struct service_observers {
 	struct session_choice choice;
 	struct session_totals session_totals;
 	struct drop_totals drop_totals;
-	/* Of these, by earlier observers. */
+	/* Counts of earlier observers. */
 	uint64_t sessions_ended, sessions_lost, drops_lost, drops_missed;
 	/* Called for each session and drop; service_observers_takes() says whether it counts. */
 	void (*on_record)(const struct netobs_record *record, void *user);

@@ -72,7 +72,7 @@ static void take_session(struct service *service,
 		deliver_session(service, &known);
 }
 
-/* Of the context, the other observers, and groups. */
+/* Pass a record of the context, the other observers, or groups. */
 static void pass_record(const struct netobs_record *record, void *user)
 {
 	struct service *service = user;

@@ -232,7 +232,7 @@ static bool has_handed_over(struct service_sinks *sinks, size_t at)
 	return !output_is_pending(output);
 }
 
-/* Who is away confirms nothing soon. */
+/* A collector that is away confirms nothing soon. */
 static bool has_outage(const struct output *output)
 {
 	struct netobs_sink_stats stats = { .sz = sizeof(stats) };

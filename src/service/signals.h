@@ -15,13 +15,13 @@ void signals_catch(void (*stop)(void *object), void *object);
 /* Call @restore_by, in a signal handler, before a signal ends the program; NULL: nothing. */
 void signals_restore_by(void (*restore_by)(void));
 
-/* Whether a signal has called @stop. */
+/* @return whether a signal has called @stop */
 bool signals_are_stopping(void);
 
 /* From now on, SIGHUP does not stop, even where nohup(1) was asked for. */
 void signals_catch_hangup(void);
 
-/* Whether SIGHUP has come since the last call. */
+/* @return whether SIGHUP has come since the last call */
 bool signals_take_hangup(void);
 
 /*
@@ -39,7 +39,7 @@ void signals_release_held(void);
 /* Back to the default, and hold none; to be called before the object is freed. */
 void signals_release(void);
 
-/* Whether the terminal's size has changed since the last call. */
+/* @return whether the terminal's size has changed since the last call */
 bool signals_take_resize(void);
 
 #endif

@@ -51,7 +51,7 @@ bool sink_spec_is_host_field(const struct conf_entry *entry)
 	       !strncmp(entry->key, prefix, sizeof(prefix) - 1);
 }
 
-/* Whether a member of [host] is used by a sink, which may override or remove it. */
+/* @return whether a member of [host] is used by a sink, which may override or remove it */
 static bool is_of_host(const struct conf *conf, const struct conf_entry *entry,
 		       const struct conf_entry *output)
 {

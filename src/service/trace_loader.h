@@ -30,7 +30,7 @@ int trace_loader_fd(const struct trace_loader *loader);
 int trace_loader_begin(struct trace_loader *loader,
 		       const struct netobs_trace_opts *opts);
 
-/** Whether something was begun that has not been taken. */
+/** @return whether something was begun that has not been taken */
 bool trace_loader_is_busy(const struct trace_loader *loader);
 
 /**

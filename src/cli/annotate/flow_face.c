@@ -199,7 +199,7 @@ static struct json_value get_other(struct json_value record, const char *prefix,
 	return json_get(record, key);
 }
 
-/* Without one, it is 0. @return false: it is wrong */
+/* Read a port, or 0 if the record has none. @return false: it is wrong */
 static bool read_other_port(struct json_value record, const char *prefix,
 			    const char *name, uint16_t *ret_port)
 {

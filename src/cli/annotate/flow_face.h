@@ -85,7 +85,7 @@ bool flow_face_equal(const struct flow_face *a, const struct flow_face *b);
 
 /* ---- Layouts --------------------------------------------------------------------------- */
 
-/* How records of netobs and of other programs name the ends and times of a flow, in JSON. */
+/* Names of the ends and times of a flow, in JSON records of netobs and of other programs. */
 
 /**
  * Read a record of any layout.

@@ -243,7 +243,7 @@ static bool is_shared(const struct side *side, const struct face_facts *facts)
 	return facts->is_contradicted || facts->is_torn || back->is_full;
 }
 
-/* Other processes than those that are known there, or some where none were known. */
+/* Add the processes of @more; one that differs from the known process of its end contradicts it. */
 static void add_ends(struct conversation_facts *facts,
 		     const struct face_facts *more)
 {

@@ -100,7 +100,7 @@ int record_index_add(struct record_index *index, struct json_value record);
 /** @return how many entries there are: records of a flow, one after the other, share one */
 uint64_t record_index_count(const struct record_index *index);
 
-/* By how much the clocks of hosts may differ. */
+/* The most by which the clocks of hosts may differ. */
 enum { RECORD_SLACK_MS = 1000 };
 
 /**

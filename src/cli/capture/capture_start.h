@@ -37,7 +37,7 @@ void capture_start_run(struct capture_start *start, struct netobs *capture);
 bool capture_start_keep_log(struct capture_start *start, int level,
 			    const char *message);
 
-/* Whether something was begun that has not been taken. */
+/* @return whether something was begun that has not been taken */
 bool capture_start_is_busy(const struct capture_start *start);
 
 /*

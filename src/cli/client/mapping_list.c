@@ -254,7 +254,7 @@ static void put_time(struct json_value ms, char *buf, size_t size)
 		snprintf(buf, size, "-");
 }
 
-/* As row.h has it. */
+/* Columns, in the form of row.h. */
 #define MAPPING_COLUMNS(_, type)                                          \
 	_(type, STATE, "STATE", left, 0, 0, 1,                            \
 	  put_text(row, "State", "", buf, size))                          \

@@ -61,7 +61,7 @@ static void print(struct json_value value, const char *format)
 	fputs(format, stdout);
 }
 
-/* Since a time, until that of the status. */
+/* Print the time from @since_ms to that of the status. */
 static void print_since(const char *label, struct json_value status,
 			int64_t since_ms)
 {

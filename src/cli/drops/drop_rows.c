@@ -145,7 +145,7 @@ static void put_flow(const struct netobs_drop *drop, char *buf, size_t size)
 	snprintf(buf, size, "%s %s > %s", protocol, src, dst);
 }
 
-/* As row.h has it. */
+/* Columns, in the form of row.h. */
 #define DROP_COLUMNS(_, type)                                                  \
 	_(type, PACKETS, "PACKETS", right, 0, 0, 1,                            \
 	  human_count(buf, size, row->packets))                                \

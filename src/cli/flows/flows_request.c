@@ -206,7 +206,7 @@ static int parse_by(struct flows_request *request)
 	return 0;
 }
 
-/* Of connections, which have columns of their own. */
+/* Set the view of connections, which have columns of their own. */
 static int parse_tcp_view(struct flows_request *request)
 {
 	request->view.by.shows_process = request->config.process;

@@ -92,7 +92,7 @@ void decompress_place(const struct decompress *decompress, char *text,
 		      size_t size);
 
 /**
- * Once the pipes have been read to their ends, or @p is_cancelled.
+ * Close the pipes, which have been read to their ends unless @p is_cancelled.
  *
  * @return whether all programs did their work; else the reason is on stderr
  */

@@ -266,7 +266,7 @@ static bool accepts(const struct conversations *all, const struct server *server
 	return slots_find(&all->servers, server) != SLOT_NONE;
 }
 
-/* Without memory, it is not noted. */
+/* Note the end that accepted the conversation, unless there is no memory. */
 static void note_server(struct conversations *all, const struct talk *talk)
 {
 	const struct server server =

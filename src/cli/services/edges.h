@@ -24,7 +24,7 @@ struct end_names {
 	bool is_mixed[NAME_KINDS]; /* there are several */
 };
 
-/* How it is known which end is the service; of an edge, the least certain way. */
+/* Evidence for which end is the service; an edge has the least certain one. */
 enum service_evidence {
 	EVIDENCE_HANDSHAKE, /* a session, or the flags of a packet */
 	EVIDENCE_ACCEPTS,   /* the end has accepted another conversation */

@@ -54,7 +54,7 @@ struct service_report {
 	char workloads[2][REPORT_WORKLOAD_MAX];
 };
 
-/* Who has made a record, in JSON. */
+/* The reporter of a record in JSON. */
 struct report_origin {
 	char identity[REPORTER_MAX]; /* "": the record does not say */
 	char name[REPORTER_MAX];

@@ -113,7 +113,7 @@ static void put_service(char *buf, size_t size, const struct services_row *row)
 #define KNOWN_IF(condition, text) \
 	((condition) ? (void)(text) : (void)snprintf(buf, size, "-"))
 
-/* As row.h has it. */
+/* Columns, in the form of row.h. */
 #define SERVICES_COLUMNS(_, type)                                               \
 	_(type, CLIENT, "CLIENT", left, 0, 0, 1, put_client(buf, size, row))    \
 	_(type, SERVICE, "SERVICE", left, 0, 0, 1, put_service(buf, size, row)) \

@@ -14,10 +14,10 @@
 
 /* netobsctl map --services: who uses which service, as seen by this host, or in records of many. */
 
-/* As --output has them. */
+/* The choices of --output. */
 enum services_format { SERVICES_TABLE, SERVICES_JSON, SERVICES_DOT };
 
-/** Of the operands, which are files, or without any of this host. @return an exit status */
+/** Map the services in the operands, else those of this host. @return an exit status */
 int services_map(const struct map_options *options);
 
 /* The parts of it. */

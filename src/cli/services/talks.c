@@ -173,8 +173,8 @@ static uint64_t point_of(const struct service_report *report)
 }
 
 /*
- * Whether records can be of the same packets. One that ends where the next one begins is not:
- * the route may have changed between them.
+ * @return whether records can be of the same packets. One that ends where the next one begins
+ * is not: the route may have changed between them.
  */
 static bool is_beside(const struct part *one, const struct part *other)
 {

@@ -14,7 +14,7 @@ struct pair {
 	uint8_t zero[3];
 };
 
-/* How a reporter reports a flow that passes several interfaces. */
+/* The form in which a reporter reports a flow that passes several interfaces. */
 struct reporting {
 	bool is_merged; /* a record named several interfaces */
 	bool is_apart; /* a record for each: two of the same time and tuple named different ones */

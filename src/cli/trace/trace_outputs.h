@@ -24,7 +24,7 @@ enum { TRACE_PACKET_MAX = 40 + 8 + 20 }; /* IPv6, of a fragment, TCP */
 
 struct trace_packet {
 	uint8_t bytes[TRACE_PACKET_MAX]; /* from the IP header on */
-	uint32_t captured;		 /* how many */
+	uint32_t captured;		 /* bytes in use */
 	uint32_t length; /* bytes of the packet, with its data */
 };
 

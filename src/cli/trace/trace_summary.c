@@ -241,7 +241,7 @@ static void put_share(char *buf, size_t size, const struct summary_row *row)
 		snprintf(buf, size, "-");
 }
 
-/* As row.h has it. */
+/* Columns, in the form of row.h. */
 #define SUMMARY_COLUMNS(_, type)                                             \
 	_(type, DIRECTION, "DIRECTION", left, 0, 0, 1,                       \
 	  snprintf(buf, size, "%s", row->name))                              \

@@ -256,7 +256,7 @@ static void put_interface(const struct conn *conn, char *buf, size_t size)
 #define OUT (&row->ways[CONN_TO_SERVER])
 #define IN (&row->ways[CONN_TO_CLIENT])
 
-/* As row.h has it. Widths suffice for common values. leave: as in columns.def. */
+/* Columns, in the form of row.h. Widths suffice for common values. leave: as in columns.def. */
 #define CONNS_COLUMNS(_, type)                                                  \
 	_(type, ENDPOINTS, "CLIENT \u2192 SERVER", left, 0, 20, 35,             \
 	  put_endpoints(row, layout->names, buf, size))                         \

@@ -76,7 +76,7 @@ void conns_take(const struct netobs_connection *connection, void *conns);
 /** All connections were added: compare them with the previous ones, and sort. */
 void conns_end(struct conns *conns, enum conns_sort sort);
 
-/** Another order of the same. */
+/** Sort the connections in another order. */
 void conns_sort(struct conns *conns, enum conns_sort sort);
 
 void conns_free(struct conns *conns);

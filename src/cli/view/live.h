@@ -14,7 +14,7 @@ struct live {
 	bool has_keys;	/* take the keys of the terminal */
 	bool is_screen; /* draw in place; false: line by line */
 	bool is_paused; /* do not change the screen */
-	/* Below that line, on the terminal of standard output; 0: it is none. */
+	/* Size below that line, on the terminal of standard output; 0: it is none. */
 	uint32_t rows, columns;
 	char subject[256]; /* text of that line */
 };

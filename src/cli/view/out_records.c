@@ -48,8 +48,8 @@ static void put_rule(char *buf, size_t size, const struct netobs_alert *alert)
 }
 
 /*
- * As row.h has it. Ends with ports have the width of IPv4. leave: as in columns.def. The rule names
- * its metric.
+ * Columns, in the form of row.h. Ends with ports have the width of IPv4. leave: as in columns.def.
+ * The rule names its metric.
  */
 #define ALERTS_COLUMNS(_, type)                                               \
 	_(type, ALERT_TIME, "TIME", left, 0, 0, 12,                           \

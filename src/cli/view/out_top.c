@@ -228,7 +228,7 @@ static void top_draw_table(struct output *output)
 	rows_free(&rows);
 }
 
-/* If it has any records. */
+/* Show the interval of a file, if it has any records. */
 static void top_end_interval_of_file(struct top *top)
 {
 	const struct netobs_group_sum *sum = &top->tables.next_sum;

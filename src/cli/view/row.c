@@ -36,7 +36,7 @@ enum { LEAVE_STEPS = 6 };
 
 /* ---- Signs ---------------------------------------------------------------------- */
 
-/* By the variables that setlocale(3) uses, without checking that the locale is installed. */
+/* Read the variables that setlocale(3) uses, without checking that the locale is installed. */
 static bool is_utf8(void)
 {
 	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
@@ -72,7 +72,7 @@ void row_plain(char *text)
 
 /* ---- Cells ---------------------------------------------------------------------- */
 
-/* To the text of a row that is not sampled as the heading says. */
+/* Add the sampling to the text of a row that is not sampled as the heading says. */
 static void add_sampling(const struct layout *layout,
 			 const struct netobs_group_sum *tally, char *buf,
 			 size_t size)

@@ -15,9 +15,9 @@ enum { VERB_FDS = 4 };
 struct verb_ops {
 	/** @return 0; 1: it has ended already; < 0: it cannot start, which was reported */
 	int (*start)(void *object);
-	/** Before each wait. May be NULL. @return milliseconds to wait at most; -1: no limit */
+	/** Run before each wait. May be NULL. @return milliseconds to wait at most; -1: no limit */
 	int (*prepare)(void *object);
-	/** After each wait. @return >= 0 or -EINTR; -ECANCELED: it has ended; < 0: it failed */
+	/** Run after each wait. @return >= 0 or -EINTR; -ECANCELED: it has ended; < 0: it failed */
 	int (*dispatch)(void *object);
 	/*
 	 * End the observers, after which dispatch() returns -ECANCELED. Safe in a signal handler, more

@@ -14,7 +14,7 @@ extern const struct output_kind output_tcp_lines; /* connections: a table, or JS
 /* Screens, which are refreshed in place, on a terminal: their states begin with a struct screen_state. */
 extern const struct output_kind output_live;
 extern const struct output_kind output_top; /* takes the whole terminal, and its keys */
-extern const struct output_kind output_tcp; /* the same, with connections */
+extern const struct output_kind output_tcp; /* takes the whole terminal, for connections */
 
 /*
  * For @spec, a value of -o, or NULL for the default, without opening anything.

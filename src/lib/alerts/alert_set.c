@@ -32,7 +32,7 @@ void alert_set_free(struct alert_set *set)
 	free(set);
 }
 
-/* Of a flow, only its tuple is known. @return 0; others, with the error, of the expression */
+/* Compile the filter of flows, which have only a tuple. @return 0; < 0: of the expression */
 static int add_tuples(struct alert_entry *entry,
 		      char (*ret_error)[FILTER_ERROR_MAX])
 {

@@ -18,7 +18,7 @@ enum {
 	FLOW_ALERT_WORDS = 12, /* of the key that is hashed: a rule and a flow */
 };
 
-/* What a record says. */
+/* The values of a record that rules need. */
 struct flow_sample {
 	struct filter_tuple tuple;
 	uint32_t netns; /* where it was seen */

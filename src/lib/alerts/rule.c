@@ -72,7 +72,7 @@ static const struct metric {
 	[ALERT_DROPS] = { "drops", packets,
 			  "a number of packets, or a share, such as 1%", false,
 			  0, NULL },
-	/* What drops become with a share: no word, and so the end of them. */
+	/* Drops as a share: it has no word, which ends the list of words. */
 	[ALERT_DROP_SHARE] = { NULL, shares, "a share, such as 1%", false,
 			       SHARE_MAX, "99.9999%" },
 };
@@ -125,7 +125,7 @@ static bool is_digit(char c)
 	return isdigit((unsigned char)c);
 }
 
-/* A word, or nothing. @return its length */
+/* Take a word, or nothing. @return its length */
 static size_t read_word(struct reader *reader, const char **ret_word)
 {
 	skip_blanks(reader);
@@ -140,7 +140,7 @@ static bool is_word(const char *word, size_t len, const char *name)
 	return strlen(name) == len && !memcmp(word, name, len);
 }
 
-/* A sign of one character. */
+/* Take a sign of one character. */
 static bool take_sign(struct reader *reader, char sign)
 {
 	skip_blanks(reader);
@@ -215,7 +215,7 @@ static int choose_word(const struct reader *reader, const char *word,
 
 /* ---- Numbers ---------------------------------------------------------------------- */
 
-/* Decimal, in millionths. */
+/* Read a decimal number, in millionths. */
 static int read_rule_number(struct reader *reader, const char *expected,
 			    uint64_t *ret_millionths)
 {
@@ -304,7 +304,7 @@ static const struct unit *read_unit(struct reader *reader,
 	return i < 0 ? NULL : &units[i];
 }
 
-/* A number with a unit. */
+/* Read a number with a unit. */
 static int read_amount(struct reader *reader, const struct unit *units,
 		       const char *kind, uint64_t max, const char *max_text,
 		       uint64_t *ret_value)
@@ -374,7 +374,7 @@ static int read_baseline(struct reader *reader, const char *at,
 	return 0;
 }
 
-/* What was read is a number of packets, unless it is a share. @return whether it is one */
+/* Take the number as packets, unless a '%' makes it a share. @return whether it is packets */
 static bool read_packets(struct reader *reader, uint64_t millionths,
 			 struct alert_spec *spec)
 {

@@ -23,7 +23,7 @@ enum {
  */
 enum {
 	ALERT_DROPS = ALERT_METRICS, /* packets of it that this kernel dropped */
-	ALERT_DROP_SHARE, /* the same, in parts per million of its packets */
+	ALERT_DROP_SHARE, /* dropped packets, in parts per million of its packets */
 	ALERT_RULE_METRICS,
 };
 

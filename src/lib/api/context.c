@@ -178,7 +178,7 @@ static int64_t next_ns(const struct netobs *ctx)
 			       max_u64(ctx->observation.leave_ns,
 				       clock_boot_ns() +
 					       ATTACHING_MS * NSEC_PER_MSEC);
-	/* Where more flows come than max_flows, draining must not eat the host. */
+	/* If more flows come than max_flows, draining must not overload the host. */
 	if (ctx->is_early_wanted)
 		return min_u64(ctx->due_ns,
 			       max_u64(ctx->pipeline.rested_ns, at_once));
@@ -278,7 +278,7 @@ static int start_context(void *owner)
 	return 0;
 }
 
-/* For so long after its last packet, a flow may be reported. */
+/* @return the longest time after its last packet in which a flow may be reported */
 static int64_t longest_ns(const struct netobs *ctx)
 {
 	return max_u64(ctx->opts.active_timeout_ms, ctx->opts.idle_timeout_ms) *
@@ -292,7 +292,7 @@ static void sweep_interfaces(struct netobs *ctx)
 	host_sweep(&ctx->host, ctx->pipeline.flip_ns - longest_ns(ctx));
 }
 
-/* As netobs_connections() says, those that have ended are there for a while, too. */
+/* Keep connections that have ended for a while, as netobs_connections() says. */
 static void sweep_connections(struct netobs *ctx)
 {
 	connections_sweep(
@@ -321,8 +321,8 @@ static void relieve_context(struct netobs *ctx)
 	enum pipeline_relief relief = pipeline_relieve(&ctx->pipeline);
 
 	/*
-	 * What is known, and what there is still room for, is read until the drain begins.
-	 * A log that begins with a record that has none can wait for it; others give notice.
+	 * Known flows, and others while there is room, are read until the drain begins.
+	 * A log that begins with a record that has no room can wait for it; others give notice.
 	 */
 	ctx->is_behind =
 		ctx->pipeline.store.is_growing ||

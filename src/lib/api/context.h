@@ -49,7 +49,7 @@ struct netobs {
 	int questions_timer;
 	struct alerts alerts; /* zeroes until the context starts, and without any */
 	struct alert_set *alert_set; /* NULL: there are no rules */
-	/* Those before, of which alerts may come yet; NULL: there were none. */
+	/* The previous rules, whose alerts may come yet; NULL: there were none. */
 	struct alert_set *alert_set_before;
 	struct flow_alerts flow_alerts; /* zeroes until there are such rules */
 	struct held_alerts held_alerts;
@@ -226,7 +226,7 @@ void context_list_pinned(struct netobs *ctx);
 /* Detach, unless programs of an earlier process are attached, which go on. */
 void context_undo_start(struct netobs *ctx);
 
-/* Whether pinned programs will count without the context. */
+/* @return whether pinned programs will count without the context */
 bool context_leaves(const struct netobs *ctx);
 
 /* Note what interfaces are called that flows left behind may have passed. */

@@ -46,7 +46,7 @@ static struct netobs_latency latency_of(const struct conn_latency *from)
 	return latency;
 }
 
-/* What of response times is the server's. Of single ones only their sum is known, not their classes. */
+/* @return the server's part of response times; only their sum is known, so it has no classes */
 static struct netobs_latency app_of(const struct conn_latency *turn, uint32_t path)
 {
 	const uint64_t paths = (uint64_t)turn->n * path;
@@ -155,7 +155,7 @@ bool context_find_process(const struct netobs *ctx, const struct flow_key *at,
 			  struct netobs_process *ret_process)
 {
 	const struct host *host = &ctx->host;
-	/* It has a cache. */
+	/* Lookups fill a cache. */
 	struct who *who = (struct who *)&ctx->features.who;
 	const struct netns *netns = &host->netns[at->netns];
 	const struct netif *netif = host_find(host, at->netns, at->ifindex);

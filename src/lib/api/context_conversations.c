@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* Which conversations the alerts of a context, and sessions, are part of. */
+/* The conversations that the alerts of a context, and sessions, are part of. */
 #include "context.h"
 
 #include "nat/translations.h"
@@ -34,7 +34,7 @@ bool context_alert_conversation(struct netobs *ctx,
 	       !conversation_at(&ctx->features.translations, &entry, ret_id);
 }
 
-/* By the clock of entries. Of a session that is older than its observer, the begin is not known. */
+/* Set the times by the clock of entries. A session older than its observer has no known start. */
 static void fill_time(const struct netobs *ctx,
 		      const struct netobs_session *session,
 		      struct flow_tally *tally)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What may add to the records of flows: the features of a pipeline. */
+/* The features of a pipeline, which may add to the records of flows. */
 #ifndef NETOBS_API_FEATURES_H
 #define NETOBS_API_FEATURES_H
 

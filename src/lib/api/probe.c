@@ -30,7 +30,7 @@
 _Static_assert((int)NETOBS_REFUSAL_MAX == (int)LOG_REFUSED_MAX,
 	       "a refusal of the log fits into that of a feature");
 
-/* What the probes share: a loaded datapath when there can be one. */
+/* State that the probes share: a loaded datapath when there can be one. */
 struct trial {
 	struct log log;
 	struct store store;
@@ -401,7 +401,7 @@ static bool can_run(const struct netobs_feature *features)
 	return can_attach;
 }
 
-/* Of the running kernel, for words only: what a kernel has is found out by trying. */
+/* @return the version of the running kernel, for messages only: features are found by trying */
 static uint32_t kernel_version(void)
 {
 	unsigned int major = 0, minor = 0;

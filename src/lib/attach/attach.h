@@ -41,7 +41,7 @@ struct clsact_filter {
 
 #define CLSACT_FILTER_NONE ((struct clsact_filter){ .jump_fd = -1 })
 
-/* As tcx_probe(): whether the kernel has qdiscs of @kind, of up to 7 characters. */
+/* Find out, as tcx_probe(), whether the kernel has qdiscs of @kind, of up to 7 characters. */
 int clsact_probe(const char *kind);
 
 /*
@@ -146,8 +146,8 @@ int tcx_link(int program_fd, uint32_t ifindex, enum direction direction,
 	     enum netobs_attach_order order);
 
 /*
- * Whether the kernel has links, for those who may not make a network namespace to try it in:
- * requests one that it understands and then has to refuse.
+ * Find out whether the kernel has links, for those who may not make a network namespace to try it
+ * in: request one that it understands and then has to refuse.
  *
  * @return 0, or why not
  */

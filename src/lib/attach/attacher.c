@@ -175,9 +175,9 @@ static void run_job(const struct batch *batch, struct hook_job *job,
 }
 
 /*
- * Whether it waits for grace periods; filters do not. Links of an interface that is gone are
- * closed without one, but behind the lock that the kernel holds while it waits for two per
- * interface that goes with it.
+ * @return whether it waits for grace periods; filters do not. Links of an interface that is
+ * gone are closed without one, but behind the lock that the kernel holds while it waits for
+ * two per interface that goes with it.
  */
 static bool is_slow(const struct batch *batch, const struct hook_job *job)
 {

@@ -102,7 +102,7 @@ static int list_filters(uint32_t ifindex, enum direction direction,
 				      ret_filters);
 }
 
-/* Whether the program array of a stub has been cleared. */
+/* @return whether the program array of a stub has been cleared */
 static bool is_cleared(uint32_t map_id)
 {
 	cleanup_fd int fd = bpf_map_get_fd_by_id(map_id);

@@ -40,7 +40,7 @@ static int ensure_netns(struct observation *observation, uint16_t index)
 	return err;
 }
 
-/* Without its sign, others may take it for a program that hides packets. NULL: no memory */
+/* Without its sign, others may take the program for one that hides packets. NULL: no memory */
 static struct shared_fd *share_program(int fd)
 {
 	const int sign = program_sign_open(fd);
@@ -393,7 +393,7 @@ bool hooks_apply_selection(struct observation *observation,
 			return true;
 		observation->attach_error = err;
 		netif->observed = 0;
-		/* With programs of an earlier process. */
+		/* An earlier process may have attached programs. */
 		if (netif->hooks && is_attached(&netif->hooks->attachment))
 			hooks_take_off(observation, netns, netif);
 		return false;

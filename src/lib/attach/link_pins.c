@@ -44,7 +44,7 @@ static bool parse_name(const char *name, struct link_pin *ret_pin)
 	return true;
 }
 
-/* By the descriptor, so that the thread needs no path to the directory. */
+/* The path goes by the descriptor, so that the thread needs none to the directory. */
 static void format_path(const struct shared_fd *pins,
 			const struct link_pin *pin, char path[PATH_MAX_BYTES])
 {

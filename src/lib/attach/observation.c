@@ -18,7 +18,7 @@ enum {
 	LOOK_INTERVAL_MS = 5000,
 	/* Longer than a packet takes from one point to the next. */
 	SHIFT_MARGIN_MS = 250,
-	/* How long the library keeps a deleted namespace alive, at most. */
+	/* The longest time that the library keeps a deleted namespace alive. */
 	NAMES_CHECK_MS = 250,
 };
 
@@ -312,7 +312,7 @@ static int check_attached(const struct observation *observation)
 	return 0;
 }
 
-/* Whether a job for an interface that was named is still under way. */
+/* @return whether a job for an interface that was named is still under way */
 static bool is_named_one_busy(const struct observation *observation)
 {
 	struct netns *netns;

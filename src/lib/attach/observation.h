@@ -9,7 +9,7 @@
 #include "observed.h"
 
 /*
- * What has to be there before a selection is applied: whether it can be, and the links that an
+ * Steps before a selection is applied: check that it can be, and take over the links that an
  * earlier process has left attached, and pinned.
  */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * What is observed, and with which programs: the state that hooks.h and
+ * The observed interfaces and their programs: the state that hooks.h and
  * observation.h share, of which the second uses the first.
  *
  * Whether programs are on an interface is known in one place at a time: in the interface's
@@ -20,7 +20,7 @@ enum { LINK_KINDS = 2 };
 
 /* The programs and jobs of a namespace. */
 struct netns_programs {
-	/* By observed direction; NULL until needed. */
+	/* Indexed by link and observed direction; NULL until needed. */
 	struct shared_fd *programs[LINK_KINDS][2];
 	uint32_t n_jobs;
 };

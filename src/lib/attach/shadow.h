@@ -30,8 +30,8 @@ void shadow_log(const struct log *log, int level, const char *interface,
 		const struct netobs_shadow *shadow);
 
 /*
- * How processes without CAP_SYS_ADMIN, which cannot read the name of a program, recognise those of
- * another process of netobs: by an abstract socket with the program's ID in its name.
+ * Processes without CAP_SYS_ADMIN, which cannot read the name of a program, recognise those of
+ * another process of netobs by an abstract socket with the program's ID in its name.
  */
 
 /* @return the socket, which is open as long as the program may be attached; or -errno */
@@ -40,7 +40,7 @@ int program_sign_open(int program_fd);
 /* Accept and close the connections of processes that looked: the socket has room for some only. */
 void program_sign_answer(int sign);
 
-/* Whether root, or this user, has such a socket in this network namespace. */
+/* @return whether root, or this user, has such a socket in this network namespace */
 bool program_sign_is_there(uint32_t program_id);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether a list with commas contains @word. */
+/* @return whether a list with commas contains @word */
 static bool has_word(const char *list, const char *word)
 {
 	size_t len = strlen(word);

@@ -25,7 +25,7 @@ struct conversation {
 /** @return not 0 */
 uint64_t conversation_id(const struct conversation *conversation);
 
-/* Which end of a flow is the server's, as far as the flow itself shows. */
+/* The server's end of a flow, as far as the flow itself shows. */
 
 enum server_end {
 	SERVER_UNKNOWN,
@@ -41,7 +41,7 @@ static inline bool is_multicast(const uint8_t addr[16])
 	       (!memcmp(addr, v4, sizeof(v4)) && addr[12] >= 224);
 }
 
-/* For TCP: one end accepts, the other one opens. @tcp_combined: as in flows. */
+/* One end of TCP accepts, the other one opens. @tcp_combined: as in flows. */
 static inline enum server_end server_by_flags(uint16_t tcp_flags,
 					      uint8_t tcp_combined)
 {
@@ -52,7 +52,7 @@ static inline enum server_end server_by_flags(uint16_t tcp_flags,
 	return tcp_flags & syn ? SERVER_DESTINATION : SERVER_UNKNOWN;
 }
 
-/* For protocols without ports. @type: of ICMP and ICMPv6. */
+/* The server's end of protocols without ports. @type: of ICMP and ICMPv6. */
 static inline enum server_end server_by_type(uint8_t proto, uint8_t type)
 {
 	const bool is_reply = (proto == IPPROTO_ICMP && type == 0) ||
@@ -61,7 +61,7 @@ static inline enum server_end server_by_type(uint8_t proto, uint8_t type)
 	return is_reply ? SERVER_SOURCE : SERVER_DESTINATION;
 }
 
-/* By flags, the type, or a group of receivers. */
+/* @return the server's end by flags, the type, or a group of receivers */
 static inline enum server_end server_of_flow(const struct netobs_flow *flow)
 {
 	enum server_end end = SERVER_UNKNOWN;
@@ -77,7 +77,7 @@ static inline enum server_end server_of_flow(const struct netobs_flow *flow)
 	return is_multicast(flow->dst) ? SERVER_DESTINATION : SERVER_UNKNOWN;
 }
 
-/* Nothing else is known: the server has the lower port, or address. */
+/* If nothing else is known, the server has the lower port, or address. */
 static inline enum server_end server_by_port(const uint8_t src[16],
 					     uint16_t src_port,
 					     const uint8_t dst[16],
@@ -90,7 +90,7 @@ static inline enum server_end server_by_port(const uint8_t src[16],
 	return is_src_lower ? SERVER_SOURCE : SERVER_DESTINATION;
 }
 
-/* How connections fail, for all that counts them. */
+/* Failures of connections, for all that counts them. */
 
 enum session_failure {
 	SESSION_FINE,

@@ -18,7 +18,7 @@ static void put(struct hash_table *table, struct hash_node *node)
 	*bucket = node;
 }
 
-/* Without memory, buckets become longer. */
+/* Double the buckets; without memory, they become longer. */
 static void grow(struct hash_table *table)
 {
 	const uint32_t n = table->n_buckets ? 2 * table->n_buckets :

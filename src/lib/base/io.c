@@ -23,7 +23,7 @@ int io_write(int fd, const void *bytes, size_t len, size_t *at)
 	return 0;
 }
 
-/* Behind the directory that is never made: "/usr", or none. */
+/* @return what is behind the directory that is never made: "/usr", or none */
 static char *skip_first(char *path)
 {
 	if (*path != '/')

@@ -46,7 +46,8 @@ int io_read_password(const char *path, char *text, size_t size);
  */
 
 /*
- * It belongs to root, to this user, or to the owner of the directory @dir_fd, who could replace it.
+ * Check that the file belongs to root, to this user, or to the owner of the directory @dir_fd, who
+ * could replace it.
  *
  * @return NULL; else what is wrong, to be put behind its name
  */
@@ -74,7 +75,7 @@ void shared_fd_put_beside(struct shared_fd *shared, int fd);
 /* -1: nothing; also of NULL. */
 int shared_fd_beside(const struct shared_fd *shared);
 
-/* Another reference; NULL is fine. */
+/* Take another reference; NULL is fine. */
 struct shared_fd *shared_fd_ref(struct shared_fd *shared);
 
 /* Give a reference back; NULL is fine. */

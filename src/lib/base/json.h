@@ -37,8 +37,8 @@ static inline void json_overflow(struct json *json)
 }
 
 /*
- * Where @len bytes of JSON may be written at once; json->pos is then to be set behind
- * them. NULL: there is not that much room.
+ * @return the place to write @len bytes of JSON at once; json->pos is then to be set
+ * behind them. NULL: there is not that much room.
  */
 static inline char *json_room(const struct json *json, size_t len)
 {
@@ -46,11 +46,11 @@ static inline char *json_room(const struct json *json, size_t len)
 }
 
 /*
- * What records consist of, inline: half of a line is keys, which are constants, so their copy
+ * The parts of records, inline: half of a line is keys, which are constants, so their copy
  * is a few instructions.
  */
 
-/* All of @len bytes or none, so that a cut never leaves half a token. */
+/* Put all of @len bytes or none, so that a cut never leaves half a token. */
 static inline void json_put(struct json *json, const char *bytes, size_t len)
 {
 	if (!json_has_room(json, len)) {

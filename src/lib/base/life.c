@@ -71,7 +71,7 @@ int life_check(const struct life *life)
 	return life->state < LIFE_RUNNING ? -EINVAL : 0;
 }
 
-/* What was delivered last is returned before -ECANCELED. */
+/* The count of what was delivered last is returned before -ECANCELED. */
 static int dispatch_ready(struct life *life)
 {
 	int err = life_check(life);

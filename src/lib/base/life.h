@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * What each kind of struct netobs begins with: it is started once, dispatched where its one
+ * The beginning of each kind of struct netobs: it is started once, dispatched where its one
  * descriptor is readable, stopped from any thread, and keeps its last error in words. Implements
  * the functions of netobs.h that all kinds share.
  */
@@ -31,9 +31,9 @@ struct life_ops {
 	int (*start)(void *object);
 	/** Begin to stop; LIFE_STOPPING comes next. */
 	void (*stop)(void *object);
-	/** Before the loop, in each dispatch; or NULL. */
+	/** Called before the loop, in each dispatch; or NULL. */
 	void (*begin)(void *object);
-	/** After the loop, in each dispatch; once nothing is left, become LIFE_STOPPED. */
+	/** Called after the loop, in each dispatch; once nothing is left, become LIFE_STOPPED. */
 	int (*step)(void *object);
 	/** Free the members; life and object are the caller's. */
 	void (*free)(void *object);

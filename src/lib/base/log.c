@@ -63,7 +63,7 @@ struct log_line {
 	char text[];
 };
 
-/* Without memory, the line is missing. */
+/* Append a line; without memory, it is missing. */
 static void append_line(int level, const char *message, void *arg)
 {
 	struct log_lines *lines = arg;

@@ -11,13 +11,13 @@
 #include <string.h>
 
 /*
- * Of the calls of this thread; NULL: it prints to the host program. In the block that threads begin with:
- * otherwise the library would need the dynamic loader for its address.
+ * The log of this thread's calls; NULL: libbpf prints to the host program. It is in the block that
+ * threads begin with: otherwise the library would need the dynamic loader for its address.
  */
 static _Thread_local const struct log *libbpf_log
 	__attribute__((tls_model("initial-exec")));
 
-/* Of the last program that the kernel refused to this thread, see log_refused_program(). */
+/* The kernel's last refusal of a program of this thread, see log_refused_program(). */
 static _Thread_local char refused[LOG_REFUSED_MAX]
 	__attribute__((tls_model("initial-exec")));
 
@@ -35,7 +35,7 @@ static int print_for_host(enum libbpf_print_level level, const char *format,
 	return print ? print(level, format, args) : 0;
 }
 
-/* Of the verifier's log, what is not the reason: its figures, and libbpf's frame. */
+/* @return whether a line of the verifier's log is none of its figures, nor of libbpf's frame */
 static bool is_reason(const char *line)
 {
 	static const char *const others[] = { "--", "processed ",

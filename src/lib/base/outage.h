@@ -45,7 +45,7 @@ static inline bool outage_is_on(const struct outage *outage)
 }
 
 /*
- * How long to wait before something that failed is tried again: twice as long after
+ * The delay before something that failed is tried again: twice as long after
  * each failure, up to a maximum, and less by up to a quarter, at random, since many
  * hosts may have lost the same collector. All zero: from 1 to 3 seconds, and nothing
  * has failed.

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Which capabilities(7) this thread lacks, to name them where the kernel does not. */
+/* The capabilities(7) that this thread lacks, to name them where the kernel does not. */
 
 /* Capabilities as masks. */
 #define PRIVILEGE_MAPS (1ULL << CAP_BPF)
@@ -17,7 +17,7 @@
 #define PRIVILEGE_PROGRAMS \
 	(PRIVILEGE_MAPS | PRIVILEGE_ATTACH | 1ULL << CAP_PERFMON)
 #define PRIVILEGE_NETNS (1ULL << CAP_SYS_ADMIN)
-/* To enter the namespace of any process. */
+/* Capabilities to enter the namespace of any process. */
 #define PRIVILEGE_PROCESSES (PRIVILEGE_NETNS | 1ULL << CAP_SYS_PTRACE)
 #define PRIVILEGE_ALL (PRIVILEGE_PROGRAMS | PRIVILEGE_NETNS)
 

@@ -19,7 +19,7 @@ static bool find_own_dir(char dir[PATH_MAX])
 {
 	static const char own;
 	/*
-	 * In netobsctl, which has a copy of this, the library's. The address of a function
+	 * netobsctl, which has a copy of this, takes the library's. The address of a function
 	 * would be one of the program if that is not position-independent.
 	 */
 	const void *address = dlsym(RTLD_NEXT, "netobs_version") ?: &own;
@@ -43,7 +43,7 @@ static bool find_own_dir(char dir[PATH_MAX])
 	return slash;
 }
 
-/* Of packages of Debian and of RPM; others have what they need. */
+/* Packages of modules, in Debian and RPM; other packages have what they need. */
 static const struct {
 	const char *name, *package;
 } packages[] = {
@@ -53,7 +53,7 @@ static const struct {
 	{ "http", "netobs-sink-http" },	    { "httpd", "netobsctl" },
 };
 
-/* Beside this library, as in a build directory or a package; else as configured. */
+/* Load it from beside this library, as in a build directory or a package; else as configured. */
 static void *load_object(const char *name, bool *ret_is_there)
 {
 	char dir[PATH_MAX], path[PATH_MAX + 64];

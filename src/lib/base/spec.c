@@ -36,7 +36,7 @@ static int hex_digit(char c)
 	return -1;
 }
 
-/* In place. False: there is a % that two hex digits do not follow, or %00. */
+/* Decode in place. False: there is a % that two hex digits do not follow, or %00. */
 static bool decode_text(char *text)
 {
 	char *to = text;

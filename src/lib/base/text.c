@@ -149,7 +149,7 @@ static char *put_ipv4(char *to, const uint8_t ip[4])
 	return to - 1;
 }
 
-/* Without leading zeros, and with a colon behind it. */
+/* Put a group without leading zeros, and with a colon behind it. */
 static inline char *put_group(char *to, const uint8_t group[2])
 {
 	/* Bits of digits that are left out, a multiple of 4. */

@@ -41,10 +41,10 @@ void worker_start_or_run(struct worker *worker, void *work);
 /* @work needs no thread: it is done already, and can be taken. */
 void worker_put_done(struct worker *worker, void *work);
 
-/* Whether it has work that runs, or is done but not taken yet. */
+/* @return whether it has work that runs, or is done but not taken yet */
 bool worker_is_busy(const struct worker *worker);
 
-/* Whether this process is a child of fork(2) that lacks the thread: its work never ends. */
+/* @return whether this process is a child of fork(2) that lacks the thread: its work never ends */
 bool worker_is_lost(const struct worker *worker);
 
 /* Wait until no work is under way, for @timeout_ms at most; -1: for as long as it takes. */

@@ -26,9 +26,9 @@ struct source {
 	const char *netns; /* on the host; NULL: the caller's own */
 	char name[IF_NAMESIZE];
 	uint64_t captured;
-	/* When its packets came; CLOCK_BOOTTIME. The end is INT64_MAX while it is there. */
+	/* Time of its packets; CLOCK_BOOTTIME. The end is INT64_MAX while it is there. */
 	int64_t start_ns, end_ns;
-	/* The kernel's, which are those of the key, at both times. */
+	/* The kernel's counters, which are those of the key, at both times. */
 	struct capture_counters start, end;
 };
 

@@ -12,7 +12,7 @@
 
 enum { ETHER_LEN = sizeof(struct ether_wire) };
 
-/* What precedes the network header: its length, or -EPROTONOSUPPORT. */
+/* @return the bytes in front of the network header, or -EPROTONOSUPPORT */
 static int link_header_len(int link)
 {
 	switch (link) {

@@ -50,7 +50,7 @@ void capture_file_close(struct capture_file *file);
 /* 1: @ret_frame is filled; 0: end of file; -EBADMSG: it ends in mid-packet. */
 int capture_file_next(struct capture_file *file, struct frame *ret_frame);
 
-/* Its frames, as far as it is known before the first one is read, have a made-up link header. */
+/* @return whether its frames, as far as known before the first one, have a made-up link header */
 bool capture_file_hides_link(const struct capture_file *file);
 
 /* Name the link types that are not supported, among others that are, with their packets. */

@@ -101,7 +101,7 @@ static uint64_t hash_content(const struct crossings *crossings,
 	return hash_bytes(content, size, crossings->secret);
 }
 
-/* That of the hash, or else the one that has waited longest, for this one. */
+/* Find the content with that hash, or else replace the one that has waited longest. */
 static struct content *find_content(struct crossings *crossings, uint64_t hash,
 				    int64_t ns)
 {

@@ -148,7 +148,7 @@ static uint32_t wake_bytes(const struct packets *packets)
 	return ring_bytes(packets) / 4;
 }
 
-/* What programs are loaded for. */
+/* Parameters of programs when they are loaded. */
 struct capture_knobs {
 	const struct packets *packets;
 	uint16_t netns;

@@ -83,7 +83,7 @@ static void block_put_u32(struct block *block, uint32_t value)
 	block_put(block, &value, sizeof(value));
 }
 
-/* Of pcapng: its type, and room for its length, which block_end() fills. */
+/* Begin a block with its type, and room for its length, which block_end() fills. */
 static void block_begin(struct block *block, uint32_t type)
 {
 	block_clear(block);
@@ -499,7 +499,7 @@ static int describe_interface(struct netobs_packet_writer *writer,
 	return 0;
 }
 
-/* How many interfaces have had packets. @return 0; < 0: of the capture */
+/* Count the interfaces that have had packets. @return 0; < 0: of the capture */
 static int count_interfaces(const struct netobs_packet_writer *writer,
 			    uint32_t *ret_n)
 {

@@ -150,7 +150,7 @@ static int next_option(struct pcapng_file *file, uint16_t *ret_code, void *to,
 
 /* ---- Sections and interfaces -------------------------------------------------------- */
 
-/* Its byte order is that of the magic number, so that its length is known after it. */
+/* Read a section header; the magic number gives the byte order, and so the length. */
 static int read_section(struct pcapng_file *file, uint32_t *length)
 {
 	uint32_t magic = 0;
@@ -317,7 +317,7 @@ static int read_packet(struct pcapng_file *file, bool is_old,
 		       read_passed(file, &packet->passed);
 }
 
-/* Without time, interface and length: as much is there as the snapshot length permits. */
+/* It has no time, interface and length: as much is there as the snapshot length permits. */
 static int read_simple_packet(struct pcapng_file *file, struct file_packet *packet)
 {
 	int err = take_words(file, &packet->wire_len, 1);

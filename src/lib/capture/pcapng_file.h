@@ -37,7 +37,7 @@ int pcapng_next(struct pcapng_file *file, struct file_packet *ret_packet);
 /* @return the link type of interface @i of those that are known; -ENOENT: there are not as many */
 int pcapng_link(const struct pcapng_file *file, uint32_t i);
 
-/* What is wrong with the file. */
+/* @return what is wrong with the file */
 const char *pcapng_reason(const struct pcapng_file *file);
 
 #endif

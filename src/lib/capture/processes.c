@@ -128,7 +128,7 @@ void processes_done_reading(struct processes *processes)
 
 /* ---- Packets ---------------------------------------------------------------------------- */
 
-/* What a tunnel carries has addresses of others. */
+/* Read the outer key: packets in a tunnel have addresses of other hosts. */
 static bool read_key(const struct capture_packet *packet, struct flow_key *ret_key)
 {
 	const uint8_t *bytes = (const uint8_t *)(packet + 1);

@@ -81,7 +81,7 @@ static void fill_drop(const struct drop_feed *feed, const struct drop_key *key,
 
 /* ---- Reading --------------------------------------------------------------------------- */
 
-/* Of the old generation. The others are being counted. */
+/* Take drops of the old generation. The others are being counted. */
 static void take_batch(const struct drop_feed *feed, uint32_t n)
 {
 	struct netobs_drop drop;

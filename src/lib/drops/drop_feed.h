@@ -30,7 +30,7 @@ struct drop_taker {
 
 struct drop_batch;
 
-/* It ends with its last taker. */
+/* A feed ends with its last taker. */
 struct drop_feed {
 	struct drop_programs programs;
 	struct drop_names names;
@@ -41,7 +41,7 @@ struct drop_feed {
 	enum { FEED_IDLE, FEED_GRACE, FEED_READ } state;
 	uint32_t generation; /* that is being drained */
 	int64_t drained_ns;  /* when it ended, since 1970 */
-	int64_t ended_ns;    /* the same, CLOCK_BOOTTIME */
+	int64_t ended_ns;    /* when it ended, CLOCK_BOOTTIME */
 	struct map_grace *grace;
 	int map_fd;	 /* that is being read */
 	uint32_t cursor; /* of the kernel, in that map */

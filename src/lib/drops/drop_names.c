@@ -87,7 +87,7 @@ void drop_names_add(struct drop_names *names, const struct btf *btf,
 	}
 }
 
-/* Of modules that are loaded now; or the kernel has them built in. */
+/* Read the reasons of modules that are loaded now, or built into the kernel. */
 static void read_subsystems(struct drop_names *names, struct btf *btf)
 {
 	static const struct {
@@ -140,7 +140,7 @@ void drop_names_cause(const struct drop_names *names, uint32_t reason, char *to,
 
 /* ---- Functions ---------------------------------------------------------------------- */
 
-/* Without what a compiler appends to the name of a variant: "name.constprop.0", "name.isra.0". */
+/* Leave out what a compiler appends to the name of a variant: "name.constprop.0", "name.isra.0". */
 static void copy_function(const char *name, size_t len, char *to, size_t size)
 {
 	const char *dot = memchr(name, '.', len);

@@ -15,7 +15,7 @@
 struct btf;
 struct kernel_symbol;
 
-/* Of a subsystem, which has the upper half of the number. */
+/* A reason of a subsystem, which has the upper half of the number. */
 struct named_reason {
 	uint32_t number;
 	char *name;
@@ -63,8 +63,8 @@ bool drop_names_find(const struct drop_names *names, uint64_t address,
 		     char *function, size_t size, uint32_t *ret_offset);
 
 /*
- * What a drop means, and the part of the kernel that it belongs to, by the names that the kernel has for
- * the reason and the function. Numbers of reasons differ by kernel, names hardly do.
+ * The meaning of a drop, and the part of the kernel that it belongs to, by the names that the
+ * kernel has for the reason and the function. Numbers of reasons differ by kernel, names hardly do.
  */
 
 #define DROP_CAUSE_PREFIX "SKB_DROP_REASON_"

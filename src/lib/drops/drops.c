@@ -290,7 +290,7 @@ static void stop_drops(void *owner)
 	set_work_timer(drops, 0);
 }
 
-/* What is being drained, and then the rest. */
+/* Wait for the drain that is under way, and then drain the rest. */
 static int step_drops(void *owner)
 {
 	struct drops *drops = owner;

@@ -222,8 +222,9 @@ static bool leads_to(const struct host *host, const struct netobs_point *point,
 }
 
 /*
- * Whether the drop was at a record's point. With records per interface, a drop that is known to be at
- * another interface belongs to another record, and so does one in a namespace that has records itself.
+ * @return whether the drop was at a record's point. With records per interface, a drop that is
+ * known to be at another interface belongs to another record, and so does one in a namespace that
+ * has records itself.
  */
 static bool is_at(const struct flow_drops *drops,
 		  const struct netobs_point *point,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Which flow a dropped packet belonged to. Programs of packets have no part in it: drops of an interval
- * are read (drops/drop_feed.h) before its flows, and wait here, by their tuples, until a record of
- * their flow is filled. The tuple is the one that the packet had when it was dropped, so it may be the
- * flow's own or, with translations, the one before or after NAT.
+ * Finds the flow that a dropped packet belonged to. Programs of packets have no part in it: drops
+ * of an interval are read (drops/drop_feed.h) before its flows, and wait here, by their tuples,
+ * until a record of their flow is filled. The tuple is the one that the packet had when it was
+ * dropped, so it may be the flow's own or, with translations, the one before or after NAT.
  *
  * A tuple may be in use in several network namespaces at once. So a drop belongs to a flow only if it
  * was in a namespace where the flow was seen, or behind the pair of interfaces by which packets of it
  * came or went: a packet that leaves by veth7 is dropped in the container behind that.
  *
- * What no record takes is not lost: each drop is in a record, waiting, or outside of all flows.
+ * Drops that no record takes are not lost: each is in a record, waiting, or outside of all flows.
  */
 #ifndef NETOBS_DROPS_FLOW_DROPS_H
 #define NETOBS_DROPS_FLOW_DROPS_H

@@ -238,7 +238,7 @@ void alerts_read_all(struct alerts *alerts)
 {
 	if (!alerts->ring)
 		return;
-	note_readers(alerts); /* what they have reserved ends what can be read */
+	note_readers(alerts); /* their reserved space ends what can be read */
 	wait_for_readers(alerts);
 	alerts->slice_events = EVENTS_MAX;
 	ring_buffer__consume(alerts->ring);

@@ -16,7 +16,7 @@ struct alerts {
 	struct alert_tables *tables;	  /* mapped */
 	const struct alert_count *counts; /* mapped, ALERT_SLOTS for each CPU */
 	struct alert_prefix *prefixes; /* mapped, two tables of them for each CPU */
-	/* By slot: the sums of prefix counters of earlier tables. */
+	/* Sums of prefix counters of earlier tables, by slot. */
 	struct alert_prefix before[ALERT_SLOTS];
 	uint16_t serial; /* serial number of the last table */
 	struct ring_buffer *ring;

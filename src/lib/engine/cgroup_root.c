@@ -18,7 +18,7 @@ static int open_directory(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Where no path leads to it, as in ip-netns(8) exec; takes CAP_SYS_ADMIN. */
+/* Mount it where no path leads to it, as in ip-netns(8) exec; takes CAP_SYS_ADMIN. */
 static int mount_cgroup_root(void)
 {
 	cleanup_fd int fs = (int)syscall(SYS_fsopen, "cgroup2", FSOPEN_CLOEXEC);
@@ -31,7 +31,7 @@ static int mount_cgroup_root(void)
 	return root < 0 ? -errno : root;
 }
 
-/* Where cgroup v2 is mounted alone, and beside v1. */
+/* The paths are those of cgroup v2 alone, and beside v1. */
 int cgroup_root_open(void)
 {
 	static const char *const paths[] = { "/sys/fs/cgroup",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What control groups (cgroups) give to this process: their root, and memory. */
+/* The control groups (cgroups) of this process: their root, and memory. */
 #ifndef NETOBS_ENGINE_CONTROL_GROUP_H
 #define NETOBS_ENGINE_CONTROL_GROUP_H
 
@@ -22,7 +22,7 @@ int cgroup_root_open(void);
  */
 uint64_t memory_room(const char *root);
 
-/* How to use the room: half as much for entries as for the flows that they become. */
+/* The use of the room: half as much for entries as for the flows that they become. */
 struct memory_plan {
 	uint64_t entry_bytes;	/* 0: there is too little room */
 	uint64_t process_bytes; /* for flows in user space */

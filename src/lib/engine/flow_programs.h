@@ -20,7 +20,7 @@
 #include "pinned.h"
 #include "program_set.h"
 
-/* What maps and programs are loaded with. */
+/* Parameters of maps and programs when they are loaded. */
 struct flow_knobs {
 	uint32_t n_cpus;	/* possible ones, times their lanes */
 	uint32_t l1_buckets;	/* per CPU and generation */

@@ -10,7 +10,7 @@
 
 enum {
 	/*
-	 * From a program's stores to when they are visible on every processor: those of
+	 * Time until a program's stores are visible on every processor: those of
 	 * arm64 may become so in another order, within less than a microsecond.
 	 */
 	VISIBLE_NS = NSEC_PER_MSEC,

@@ -70,7 +70,7 @@ static int find_in_struct(const struct btf *btf, const char *name,
 		       -EPROTO;
 }
 
-/* That struct nat_tuple is what the kernel has. */
+/* @return whether struct nat_tuple has the layout of the kernel's */
 static bool is_known_tuple(const struct btf *btf)
 {
 	static const char *const name = "nf_conntrack_tuple";
@@ -219,7 +219,7 @@ int nat_open(struct nat *nat, const struct program_set *maps, uint32_t n_cpus,
 		nat_close(nat);
 		return err;
 	}
-	/* Of maps that an earlier process has left: it has taken those reports. */
+	/* An earlier process has taken the reports in maps that it left. */
 	for (uint32_t generation = 0; generation < GENERATIONS; generation++)
 		nat_forget(nat, generation);
 	return 0;

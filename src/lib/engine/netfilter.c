@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum {
-	/* Of Linux 6.4's include/uapi/linux/bpf.h. */
+	/* Constants of Linux 6.4's include/uapi/linux/bpf.h. */
 	PROG_TYPE_NETFILTER = 32,
 	ATTACH_TYPE_NETFILTER = 45,
 };

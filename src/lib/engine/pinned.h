@@ -107,7 +107,7 @@ struct pinned {
 	size_t state_bytes;
 	int netns_fd, netifs_fd;
 
-	/* Of a set that was discarded, as its layout is not readable: */
+	/* For a set that was discarded because its layout is not readable: */
 	struct pinned_state *former; /* a copy of the members common to all layouts */
 	void *former_cpus;	     /* its cpu_states, mapped */
 };

@@ -17,7 +17,7 @@
 
 enum {
 	HASH_OVERHEAD = 64, /* bytes, of an entry, about */
-	/* Of Linux 6.17's include/uapi/linux/bpf.h, for links of control groups. */
+	/* Constants of Linux 6.17's include/uapi/linux/bpf.h, for links of control groups. */
 	FLAG_BEFORE = 1 << 3,
 	FLAG_PREORDER = 1 << 6,
 };

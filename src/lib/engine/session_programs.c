@@ -286,12 +286,12 @@ static void write_list(struct session_programs *programs, uint32_t room)
 	const uint32_t first = 0;
 
 	programs->list.room = room;
-	/* It fails for no element of an array. */
+	/* An update of an array's element cannot fail. */
 	bpf_map_update_elem(program_set_map_fd(&programs->sockets, "session_list"),
 			    &first, &programs->list, BPF_ANY);
 }
 
-/* What a call reads: an eighth, of a large ring buffer less. */
+/* @return the bytes that a call reads: an eighth of the ring buffer, less of a large one */
 static uint32_t first_room(const struct session_programs *programs)
 {
 	return (uint32_t)min_u64(programs->knobs.ring_bytes / 8, FIRST_ROOM_MAX);

@@ -136,7 +136,7 @@ void store_read_counters(const struct store *store, uint32_t generation,
 int store_choose_sizes(struct store *store);
 
 /**
- * Once the maps are loaded: limit the memory of entries and flows.
+ * Limit the memory of entries and flows, once the maps are loaded.
  *
  * @return 0; -EINVAL: the memory allowed is too little; -ENOMEM: the memory control group leaves too little; both were
  *         logged

@@ -75,7 +75,7 @@ static const struct row {
 	{ "netobs_tr_drop", "kfree_skb", TRACE_DROP, false, ONLY(DEVICE), 1, 2 },
 };
 
-/* In front of all others at a hook of netfilter, and behind them. */
+/* Programs in front of all others at a hook of netfilter, and behind them. */
 static const char *const hook_programs[] = { "netobs_tr_nf", "netobs_tr_nfend" };
 
 static const char *const iterators[] = { "netobs_tr_list", "netobs_tr_init" };
@@ -492,7 +492,7 @@ static bool is_second(const struct bpf_program *program)
 	return name[strlen(name) - 1] == '2';
 }
 
-/* Whether the program reports a point of a wanted layer. */
+/* @return whether the program reports a point of a wanted layer */
 static bool is_counted(const struct trace_programs *programs,
 		       const struct bpf_program *program)
 {

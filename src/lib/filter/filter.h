@@ -175,7 +175,7 @@ int filter_count(const struct filter *filter, uint32_t rule,
 		 const struct rule_count totals[RULE_SLOTS],
 		 struct rule_count *ret_count);
 
-/* Whether an expression matches packets of which only addresses, ports and protocol are known. */
+/* Filters of packets of which only addresses, ports and protocol are known. */
 
 struct filter_tuple {
 	uint8_t src[16], dst[16]; /* IPv4 as ::ffff:a.b.c.d */

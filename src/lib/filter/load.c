@@ -31,7 +31,7 @@ static void add_judgement(struct code *code, uint32_t judgement)
 	code_add(code, code_exit());
 }
 
-/* Behind it, R0 has the result of the expression for what a tunnel carries; or go to @next. */
+/* Behind it, R0 has the expression's result for the packet in a tunnel; or go to @next. */
 static int add_inner(struct code *code, const struct compiled *inner,
 		     uint32_t next)
 {
@@ -52,7 +52,7 @@ static int add_inner(struct code *code, const struct compiled *inner,
 }
 
 /*
- * Behind it, what follows is for frames that match; others go to @next.
+ * Behind this code, what follows is for frames that match; others go to @next.
  *
  * tcpdump's filter gets frames without the tag that the kernel keeps beside them, and looks
  * for that tag where the expression has "vlan". So do filters here: "udp" matches frames
@@ -129,7 +129,7 @@ enum judge_kind {
 	JUDGE_ALL,   /* a bit for each rule that matches */
 };
 
-/* Where frames of these links cannot be filtered with a rule, it has no code. */
+/* Add the bit of a rule, which has no code if it cannot filter frames of these links. */
 static int add_bit(struct code *code, const struct rule *rule, uint32_t bit,
 		   enum link_kind link)
 {
@@ -147,7 +147,7 @@ static int add_bit(struct code *code, const struct rule *rule, uint32_t bit,
 	return err;
 }
 
-/* Which rules match stays unknown to the verifier, so that it follows each path once. */
+/* Hide the matching rules from the verifier, so that it follows each path once. */
 static void start_bits(struct code *code)
 {
 	code_add(code, code_alu64_imm(BPF_MOV, BPF_REG_1, 0));

@@ -21,8 +21,8 @@ static bool is_wide(const struct bpf_insn *insn)
 }
 
 /*
- * Neither wide, nor a jump, nor a call of a function of the object, which libbpf relocates. The
- * programs begin with no access that CO-RE relocates.
+ * @return whether it is neither wide, nor a jump, nor a call of a function of the object, which
+ * libbpf relocates. The programs begin with no access that CO-RE relocates.
  */
 static bool is_plain(const struct bpf_insn *insn)
 {

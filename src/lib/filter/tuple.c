@@ -62,7 +62,7 @@ static void fill_transport(union transport *transport,
 		transport->udp.len = htons(sizeof(*transport));
 		break;
 	}
-	/* Where all protocols with ports have them. */
+	/* All protocols with ports have them here. */
 	transport->udp.source = htons(tuple->src_port);
 	transport->udp.dest = htons(tuple->dst_port);
 }

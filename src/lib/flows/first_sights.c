@@ -16,7 +16,7 @@ static bool is_joined(const struct host *host, uint16_t a, uint16_t b)
 	       host->netns[a].mesh == host->netns[b].mesh;
 }
 
-/* Whether packets leave by @point, an interface directly above the one with @ifindex. */
+/* @return whether packets leave by @point, an interface directly above the one with @ifindex */
 static bool is_sent_to(const struct host *host, const struct point *point,
 		       uint16_t netns, uint32_t ifindex)
 {
@@ -27,7 +27,10 @@ static bool is_sent_to(const struct host *host, const struct point *point,
 	       netif_has_lower(netif);
 }
 
-/* Whether another point saw packets in the peer's namespace, in one joined to it, or on their way there. */
+/*
+ * @return whether another point saw packets in the peer's namespace, in one joined to it, or on
+ * their way there
+ */
 static bool is_seen_at_peer(const struct flow *flow, const struct host *host,
 			    const struct point *point, uint16_t peers_netns)
 {
@@ -62,7 +65,10 @@ static uint16_t region_of(const struct host *host, const struct point *point)
 			    point->egress ? EGRESS : INGRESS);
 }
 
-/* Whether @point is a port of a bridge that may also send copies by ports that are not observed. */
+/*
+ * @return whether @point is a port of a bridge that may also send copies by ports that are not
+ * observed
+ */
 static bool may_be_copied(const struct host *host, const struct point *point)
 {
 	const struct netif *netif = point_netif(host, point);
@@ -93,7 +99,10 @@ static struct volume left_unseen(const struct flow *flow,
 	return volume_less(in, &out);
 }
 
-/* Whether packets that are in @netns may come in through @lower later, by a macvlan that is not observed. */
+/*
+ * @return whether packets that are in @netns may come in through @lower later, by a macvlan that is
+ * not observed
+ */
 static bool leads_to(const struct host *host, uint16_t netns,
 		     const struct netif *lower)
 {
@@ -147,7 +156,10 @@ static struct volume sent_above(const struct flow *flow, const struct host *host
 	return sent;
 }
 
-/* Whether packets came in at @point and may have left through @lower by an unobserved macvlan. */
+/*
+ * @return whether packets came in at @point and may have left through @lower by an unobserved
+ * macvlan
+ */
 static bool is_forwarded_to(const struct host *host, const struct point *point,
 			    const struct netif *lower)
 {
@@ -184,7 +196,7 @@ static void leave_out_above(const struct flow *flow, const struct host *host,
 	*in = volume_less(*in, &sent);
 }
 
-/* Whether an upper interface saw packets on their way out. */
+/* @return whether an upper interface saw packets on their way out */
 static bool is_seen_higher(const struct flow *flow, const struct host *host,
 			   const struct point *point)
 {

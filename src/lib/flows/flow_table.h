@@ -27,7 +27,7 @@ struct point {
 	struct volume seen;
 };
 
-/* Where a flow was seen in a tunnel, at any of its points. */
+/* The tunnel in which a flow was seen, at any of its points. */
 struct flow_tunnel {
 	uint8_t type; /* enum tunnel_type; TUNNEL_NONE: nowhere */
 	bool has_addrs;
@@ -42,7 +42,7 @@ struct flow {
 	struct flow *next;
 	/* Common to all points: no interface, no direction, and see flow_key_rate_id(). */
 	struct flow_key key;
-	/* Of packets since the last record, or else of those in it. CLOCK_BOOTTIME. */
+	/* Times of packets since the last record, or else of those in it. CLOCK_BOOTTIME. */
 	int64_t first_ns;
 	int64_t last_ns;
 	struct point point;

@@ -230,7 +230,7 @@ static bool is_of(const struct fold_generation *g, uint32_t place,
 	       short_keys_are_equal(&short_key, &sought->short_key);
 }
 
-/* Where the index has the last entry of that key; NULL: there is none. */
+/* @return the slot of the index with the last entry of that key; NULL: there is none */
 static inline uint64_t *find_slot(const struct fold_generation *g,
 				  const struct sought *sought, uint32_t hash)
 {

@@ -22,7 +22,7 @@ struct health_reported {
 	uint32_t zero_windows;
 };
 
-/* By place in the table of connections; born_ns tells the connections of a place apart. */
+/* A place in the table of connections; born_ns tells the connections of a place apart. */
 struct health_place {
 	uint64_t born_ns;
 	struct health_reported reported[2];

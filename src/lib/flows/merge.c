@@ -317,7 +317,7 @@ void merge_keep(struct merge *merge, const struct flow_entry *entry,
 		lose_volume(merge, &volume, sighting->sight == SIGHT_FIRST);
 }
 
-/* Why the flow is to be reported now; 0: it is not. */
+/* @return the reason to report the flow now; 0: there is none */
 static int why_report(const struct merge *merge, const struct flow *flow)
 {
 	const struct merge_times *times = &merge->times;
@@ -336,7 +336,7 @@ static int why_report(const struct merge *merge, const struct flow *flow)
 	return flow->first_ns <= times->active_ns ? (int)times->active_reason : 0;
 }
 
-/* Whether the flow may be seen at a further point. */
+/* @return whether the flow may be seen at a further point */
 static bool may_return(const struct merge *merge, const struct flow *flow)
 {
 	const struct merge_times *times = &merge->times;
@@ -530,7 +530,7 @@ static bool are_further(const struct flow *flow)
 	return true;
 }
 
-/* Whether a flow in another overlay may own the stray, too. */
+/* @return whether a flow in another overlay may own the stray, too */
 static bool has_rival(const struct merge *merge, const struct flow *stray)
 {
 	const struct overlay_tag tag = flow_overlay(stray);

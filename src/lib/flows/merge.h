@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * From the kernel's entries, one per flow, observation point and CPU, to flow
- * records: merges, counts once, and decides when a flow is reported.
+ * Makes flow records of the kernel's entries, one per flow, observation point and
+ * CPU: merges them, counts once, and decides when a flow is reported.
  *
  * Flows that may still be seen elsewhere stay in the table after they were
  * reported: a packet that was on its way between two points when the
@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* From a flow to the public record. */
+/* The public record of a flow. */
 
 struct host;
 
@@ -41,7 +41,7 @@ int record_fill(struct record *record, const struct flow *flow,
 void record_done(struct record *record);
 
 /*
- * Which keys of a long list may occur more than once, in two bits per slot:
+ * The keys of a long list that may occur more than once, in two bits per slot:
  * never wrong about a key that does, sometimes about one that does not.
  */
 

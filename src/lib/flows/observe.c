@@ -105,8 +105,8 @@ static struct volume find_largest(const struct flow *flow,
 }
 
 /*
- * Whether all packets of the flow's only point count. A packet that comes back there from an ifb
- * does not: its first sight was at this point, too.
+ * @return whether all packets of the flow's only point count. A packet that comes back there
+ * from an ifb does not: its first sight was at this point, too.
  */
 static bool is_first_alone(const struct flow *flow, const struct host *host)
 {
@@ -158,7 +158,9 @@ void observe_total(const struct flow *flow, const struct host *host,
 	*ret_total = total.packets ? total : most;
 }
 
-/* Whether the overlay of @inside is entered and left in @netns: by routes, not by a bridge. */
+/*
+ * @return whether the overlay of @inside is entered and left in @netns: by routes, not by a bridge
+ */
 static bool is_entered_at(const struct flow *inside, const struct host *host,
 			  uint16_t netns)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * How much traffic a flow really was, given what each point saw of it.
+ * The actual traffic of a flow, given what each point saw of it.
  *
  * A packet may cross several points and is counted once, where it was seen first: topology.h says
  * where that is. The counts of such points add up. Copies that are made behind them, by a bridge

@@ -52,7 +52,7 @@ struct pipeline {
 	int64_t cost_ns;   /* CPU time of this drain, or of the last one */
 	int64_t rested_ns; /* no early drain begins before that time */
 
-	/* By generation, since the beginning: counted packets, arrived packets. */
+	/* Counted and arrived packets since the beginning, by generation. */
 	struct counters counted[GENERATIONS];
 	struct count arrived[GENERATIONS];
 	struct count entered; /* first sights among the arrived packets, see topology.h */
@@ -61,7 +61,7 @@ struct pipeline {
 	struct count abandoned; /* by an earlier process, which was killed */
 	struct count found_abandoned; /* found in the drain that is under way */
 	struct count unread[GENERATIONS]; /* counted packets that could not be read: no memory */
-	/* Of all interfaces, including those that are gone; see struct netif. */
+	/* Outcomes of all interfaces, including those that are gone; see struct netif. */
 	struct outcomes crossed[2], reported[2];
 	struct netobs_stats stats; /* when the drain began: they balance between drains */
 	struct netobs_engine_stats engine_stats; /* of drains */
@@ -93,12 +93,12 @@ static inline bool pipeline_is_idle(const struct pipeline *pipeline)
 /* Check that all counted packets of a generation that was read have arrived, and log a difference. */
 void pipeline_balance(struct pipeline *pipeline);
 
-/* At the end of a drain: report the packets that were seen, and the counts of interfaces. */
+/* Report the packets that were seen, and the counts of interfaces, at the end of a drain. */
 void pipeline_sum_up(struct pipeline *pipeline);
 
 /*
- * Whether the generation that comes after the last drained one has entries left from before, or
- * flows were not reported for want of memory.
+ * @return whether the generation that comes after the last drained one has entries left from
+ * before, or flows were not reported for want of memory
  */
 bool pipeline_has_left(const struct pipeline *pipeline);
 
@@ -108,7 +108,7 @@ bool pipeline_has_left(const struct pipeline *pipeline);
  */
 bool pipeline_has_read(const struct pipeline *pipeline, int64_t since_ns);
 
-/* As of the last drain; `interfaces` and `shadowed` are left alone. */
+/* Get the statistics as of the last drain; `interfaces` and `shadowed` are left alone. */
 void pipeline_stats(const struct pipeline *pipeline,
 		    struct netobs_stats *ret_stats);
 
@@ -127,9 +127,9 @@ void pipeline_abandon(struct pipeline *pipeline, const struct count *count);
 void pipeline_adopt(struct pipeline *pipeline);
 
 /*
- * At the end of a drain, once its records have been delivered: note that for the next process. If
- * this one is killed before, all packets that it has drained count as lost; if it is killed
- * later, none of them does.
+ * Note for the next process, at the end of a drain, that its records have been delivered. If this
+ * one is killed before, all packets that it has drained count as lost; if it is killed later, none
+ * of them does.
  */
 void pipeline_note(struct pipeline *pipeline);
 

@@ -90,7 +90,7 @@ static inline bool short_key_make(const struct flow_key *key,
 			      ret_short);
 }
 
-/* Of a record of one slot. */
+/* Make the short key of a record of one slot. */
 static inline bool short_key_of_slot(const struct log_slot *slot,
 				     struct short_key *ret_short)
 {

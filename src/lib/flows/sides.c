@@ -21,7 +21,10 @@ static uint8_t sights_of(const struct flow *flow, const struct host *host,
 							      1 << SIGHT_AGAIN;
 }
 
-/* Whether packets passed @point before they came in through the tunnel's device at side->before. */
+/*
+ * @return whether packets passed @point before they came in through the tunnel's device at
+ * side->before
+ */
 static bool may_precede(const struct side *side, const struct point *point)
 {
 	if (point == side->before)

@@ -25,20 +25,21 @@ void sighting_key(const struct flow_key *key, const struct host *host,
 		  struct flow_key *ret_key);
 
 /*
- * Whether a sight may count by itself. Further sights of packets that each point samples anew do
- * not: the first sight may have been sampled, too, or may not have been.
+ * @return whether a sight may count by itself. Further sights of packets that each point samples
+ * anew do not: the first sight may have been sampled, too, or may not have been.
  */
 bool sighting_counts(bool is_random, enum sight sight);
 
 /* Sights which prove that the packets were seen before, wherever that was. 1 << enum sight. */
 enum { SIGHTS_FURTHER = 1 << SIGHT_AGAIN | 1 << SIGHT_FORWARDED };
 
-/* Whether all @sights are among SIGHTS_FURTHER. */
+/* @return whether all @sights are among SIGHTS_FURTHER */
 bool sights_are_further(uint8_t sights);
 
 /*
- * Whether no sight of an entry proves anything: of random samples only first sights count, but a
- * filter may reject a packet there and accept it at a later point. Then the flow decides.
+ * @return whether no sight of an entry proves anything: of random samples only first sights
+ * count, but a filter may reject a packet there and accept it at a later point. Then the flow
+ * decides.
  */
 bool sighting_proves_none(const struct host *host, bool is_random);
 

@@ -84,7 +84,7 @@ static int side_of(const struct netobs_session *session)
 	return session->local_port <= session->remote_port ? 1 : -1;
 }
 
-/* Whether the other end had no connection, and so no session. */
+/* @return whether the other end had no connection, and so no session */
 static bool is_alone(const struct netobs_session *session)
 {
 	return session->opened == NETOBS_SESSION_ACTIVE &&

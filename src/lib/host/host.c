@@ -429,7 +429,7 @@ void host_check_names(struct host *host)
 	uint32_t n = host->n_netns;
 	bool changed = false;
 
-	/* First, since another name may mean the same namespace now. */
+	/* Release first, since another name may mean the same namespace now. */
 	for (uint32_t i = 0; i < n; i++)
 		if (host->netns[i].name && host->netns[i].rtnl_fd >= 0)
 			changed |= release_if_gone(host, &host->netns[i]);

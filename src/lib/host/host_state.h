@@ -92,7 +92,7 @@ struct host {
 	bool is_filtered;
 };
 
-/* Whether packets of one namespace may reach the other one with the same tuple. */
+/* @return whether packets of one namespace may reach the other one with the same tuple */
 static inline bool host_joins(const struct host *host, uint16_t a, uint16_t b)
 {
 	return host && a < host->n_netns && b < host->n_netns &&

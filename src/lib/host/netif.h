@@ -21,7 +21,7 @@ struct outcomes {
 	struct count counts[OUTCOMES];
 };
 
-/* Whether a packet was seen before, by the position of its point among the interfaces. */
+/* Earlier observations of a packet, by the position of its point among the interfaces. */
 enum sight {
 	SIGHT_FIRST, /* no observed point saw it before: it is counted here */
 	SIGHT_AGAIN, /* an observed point saw it before */
@@ -129,7 +129,10 @@ bool netifs_sweep(struct netifs *netifs, int64_t before_ns);
 /* @return the kind of link-layer header, an enum link_kind; -EOPNOTSUPP */
 int netif_link_kind(const struct netif *netif);
 
-/* Whether the interface passes packets on unchanged, except for a tag, to its link below it. */
+/*
+ * @return whether the interface passes packets on unchanged, except for a tag, to its link below
+ * it
+ */
 static inline bool netif_has_lower(const struct netif *netif)
 {
 	return netif->type == LINK_TYPE_VLAN ||
@@ -138,9 +141,9 @@ static inline bool netif_has_lower(const struct netif *netif)
 }
 
 /*
- * Whether packets that the interface sends or receives pass an interface that is linked to it: the
- * other end of a pair, one below it, or one that carries the outer packets of a tunnel, which no
- * attribute names.
+ * @return whether packets that the interface sends or receives pass an interface that is linked to
+ * it: the other end of a pair, one below it, or one that carries the outer packets of a tunnel,
+ * which no attribute names
  */
 static inline bool netif_is_linked(const struct netif *netif)
 {

@@ -48,7 +48,7 @@ int netns_search(uint32_t inode, uint32_t pid);
  */
 struct netns_walk {
 	DIR *dir;	/* of names, or of processes; NULL: at rest */
-	uint32_t place; /* which directory it is */
+	uint32_t place; /* index of that directory */
 	bool is_denied; /* some namespaces could not be opened */
 };
 

@@ -26,7 +26,10 @@ int overlays_update(struct host *host);
 const struct overlay *overlays_find(const struct host *host,
 				    const struct flow_key *key);
 
-/* Whether some device of a flow's overlay is in @netns, and no port of a bridge. @key: with its tag */
+/*
+ * @return whether some device of a flow's overlay is in @netns, and no port of a bridge. @key: with
+ * its tag
+ */
 bool overlays_are_routed(const struct host *host, const struct flow_key *key,
 			 uint16_t netns);
 

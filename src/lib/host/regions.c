@@ -59,7 +59,7 @@ static bool is_observed(const struct netif *netif, enum direction direction)
 	return netif && netif->observed & 1 << direction;
 }
 
-/* Whether packets may pass the link in some direction without being seen at its ends. */
+/* @return whether packets may pass the link in some direction without being seen at its ends */
 static bool is_unseen(const struct host *host, const struct netif *netif)
 {
 	const struct netif *peer =

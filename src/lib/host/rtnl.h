@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How an interface passes packets on to others; see topology.h. */
+/* Interfaces by the way they pass packets on to others; see topology.h. */
 enum link_type {
 	LINK_TYPE_OTHER, /* to and from outside, or by another packet: WireGuard */
 	LINK_TYPE_LOOPBACK,

@@ -168,7 +168,10 @@ static enum sight sight_of_ipvlan(const struct survey *survey, struct spot lower
 	return is_first ? SIGHT_FIRST : SIGHT_EITHER;
 }
 
-/* Whether the interface may receive the outer packets of a tunnel and pass them to no other interface. */
+/*
+ * @return whether the interface may receive the outer packets of a tunnel and pass them to no other
+ * interface
+ */
 static bool may_receive(const struct netif *netif, struct spot tunnel)
 {
 	bool is_master = netif->ifindex == tunnel.netif->master &&
@@ -269,7 +272,10 @@ static void mark_spot(const struct survey *survey, struct spot spot,
 	mark_below(survey, spot, uppers);
 }
 
-/* Whether a macvlan may send packets unseen that were seen elsewhere: coming in, or on their way there. */
+/*
+ * @return whether a macvlan may send packets unseen that were seen elsewhere: coming in, or on
+ * their way there
+ */
 static bool forwards_unseen(const struct survey *survey, struct spot spot)
 {
 	uint32_t itself = is_observed(spot.netif, INGRESS);
@@ -325,7 +331,7 @@ static void mark_below(const struct survey *survey, struct spot spot,
 		mark_spot(survey, (struct spot){ spot.netns, port }, uppers);
 }
 
-/* Whether all packets that leave by the interface come from its master. */
+/* @return whether all packets that leave by the interface come from its master */
 static bool is_fed_by_master(const struct survey *survey, struct spot spot)
 {
 	const struct netif *master = netifs_find(
@@ -339,7 +345,10 @@ static bool is_fed_by_master(const struct survey *survey, struct spot spot)
 		master->sights[WAY_IN] == SIGHT_AGAIN);
 }
 
-/* Whether a packet that came in unseen may leave by several ports of the interface's bridge. */
+/*
+ * @return whether a packet that came in unseen may leave by several ports of the interface's
+ * bridge
+ */
 static bool is_flooded_unseen(const struct survey *survey, struct spot spot)
 {
 	const struct netif *master = netifs_find(

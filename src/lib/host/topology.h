@@ -50,7 +50,10 @@ enum { DOMAIN_LOOPBACK = 0x8000 };
  */
 int topology_update(struct host *host);
 
-/* Whether copies leave by several interfaces: the destination is a group. @dst_mac: NULL: unknown */
+/*
+ * @return whether copies leave by several interfaces: the destination is a group. @dst_mac: NULL:
+ * unknown
+ */
 static inline bool topology_is_to_group(const struct flow_key *key,
 					const uint8_t *dst_mac)
 {
@@ -74,13 +77,13 @@ enum sight topology_sight_in_tunnel(const struct host *host,
 				    const struct flow_key *key, enum sight sight);
 
 /*
- * Whether @netns may send through @lower, unseen, packets that were seen coming in or on their way
- * there.
+ * @return whether @netns may send through @lower, unseen, packets that were seen coming in or on
+ * their way there
  */
 bool topology_forwards_unseen(const struct host *host, uint16_t netns,
 			      const struct netif *lower);
 
-/* Whether interfaces of other namespaces, such as macvlans, send through this one. */
+/* @return whether interfaces of other namespaces, such as macvlans, send through this one */
 bool topology_has_foreign_uppers(const struct netif *netif);
 
 /* The interface that @netif->link names; NULL: its namespace is not known. */
@@ -101,10 +104,13 @@ enum { NESTING_MAX = 8 }; /* of interfaces on one another */
 /* Find the regions, after netif.link_netns and netif.observed have changed. */
 void regions_update(struct host *host);
 
-/* Whether @netns is in a region with one link, where packets that enter it end. */
+/* @return whether @netns is in a region with one link, where packets that enter it end */
 bool regions_is_end(const struct host *host, uint16_t netns);
 
-/* Whether @netns is in a region with several links: packets that enter by one may leave by another. */
+/*
+ * @return whether @netns is in a region with several links: packets that enter by one may leave by
+ * another
+ */
 bool regions_is_passage(const struct host *host, uint16_t netns);
 
 /*

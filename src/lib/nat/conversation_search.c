@@ -99,7 +99,7 @@ static uint16_t find_netns(const struct host *host, uint32_t inode)
 	return NETNS_NONE;
 }
 
-/* Whether packets with that tuple are translated in any namespace. */
+/* @return whether packets with that tuple are translated in any namespace */
 static bool is_known_anywhere(const struct translations *translations,
 			      const struct flow_entry *entry)
 {

@@ -140,7 +140,7 @@ static bool is_followed(const struct netns *netns)
 	return netns->rtnl_fd >= 0 && !netns->is_retired;
 }
 
-/* Whether the list's namespace is no longer followed, or another one has its index. */
+/* @return whether the list's namespace is no longer followed, or another one has its index */
 static bool is_list_over(const struct mapping_questions *questions)
 {
 	const struct host *host = questions->mappings->host;

@@ -39,7 +39,7 @@ void mapping_questions_done(struct mapping_questions *questions);
 /* @return fd of the dump, to poll for reading; -1: no dump is under way */
 int mapping_questions_fd(const struct mapping_questions *questions);
 
-/* It is readable: read a part of the list. */
+/* Read a part of the list when the fd is readable. */
 void mapping_questions_read(struct mapping_questions *questions);
 
 /* Begin the list of a namespace, if one is due, and ask for some entries. */

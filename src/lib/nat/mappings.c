@@ -239,7 +239,10 @@ static void report_begun(struct mappings *mappings,
 	report_mapping(mappings, &mapping);
 }
 
-/* Whether the table may have lost it before; an unanswered mapping would have expired by now. */
+/*
+ * @return whether the table may have lost it before; an unanswered mapping would have expired by
+ * now
+ */
 static bool may_have_been_lost(const struct translation_table *table,
 			       const struct translation *translation)
 {
@@ -250,7 +253,10 @@ static bool may_have_been_lost(const struct translation_table *table,
 		translation->born_ns - table->lost_ns < least_ns);
 }
 
-/* Whether the mapping may be older than its first report: not all existing entries were listed before. */
+/*
+ * @return whether the mapping may be older than its first report: not all existing entries were
+ * listed before
+ */
 static bool may_be_older(const struct mappings *mappings,
 			 const struct translation *translation)
 {
@@ -416,7 +422,10 @@ static bool cannot_ask(const struct mappings *mappings, uint16_t netns)
 	return netns < mappings->n_spaces && mappings->spaces[netns].cannot_ask;
 }
 
-/* Whether it has ended, or its end will not be reported, and no packet was seen since @least_ns. */
+/*
+ * @return whether it has ended, or its end will not be reported, and no packet was seen since
+ * @least_ns
+ */
 static bool is_over(const struct mappings *mappings,
 		    const struct translation *translation, int64_t least_ns)
 {

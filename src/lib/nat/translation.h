@@ -51,7 +51,7 @@ enum {
 	TRANSLATION_KEEP_S = 60, /* after its last packet or its end */
 };
 
-/* How surely a translation is that of a conversation that goes on. */
+/* Certainty that a translation is that of a conversation that goes on. */
 enum {
 	STAGE_ENDED, /* the conversation has ended */
 	STAGE_ASKED, /* no packet has come back */
@@ -76,7 +76,7 @@ enum {
 #define TRANSLATION_GRACE_NS (10 * NSEC_PER_SEC)
 
 enum {
-	/* How many translations with a face are examined, beginning with the one reported last. */
+	/* The most translations with a face that are examined, from the one reported last on. */
 	TRANSLATION_LOOKS = 64,
 	/* A packet has the time of the clock's tick, and its report comes later. */
 	TRANSLATION_SLACK_NS = 50 * NSEC_PER_MSEC,
@@ -130,11 +130,11 @@ _Static_assert(sizeof(struct translation) == 224, "56 MiB of them");
 
 /* Callbacks for translations that begin and end; each is valid during the call. */
 struct translation_watch {
-	/* It has been added; or it had ended, and is in use again. */
+	/* The translation has been added; or it had ended, and is in use again. */
 	void (*begun)(void *ctx, struct translation *translation);
-	/* It is known that it ends now. */
+	/* The translation is known to end now. */
 	void (*ended)(void *ctx, struct translation *translation, int64_t now_ns);
-	/* It is about to be removed. */
+	/* The translation is about to be removed. */
 	void (*removed)(void *ctx, const struct translation *translation,
 			int64_t now_ns);
 	void *ctx;
@@ -186,7 +186,7 @@ static inline int64_t translation_last(const struct translation_table *table,
 }
 
 /*
- * Which translation makes room for a new one. A flood from forged addresses makes many
+ * The choice of a translation to make room for a new one. A flood from forged addresses makes many
  * translations without further packets; conversations go on. So each translation has a stage, and
  * each stage has a list, ordered by the last packet. The work is constant.
  */

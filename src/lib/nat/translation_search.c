@@ -44,7 +44,9 @@ static bool is_tagged_for(const struct flow_key *key, const struct netif *netif)
 	       (key->outer_vlan & FLOW_TAG_MASK) == tag;
 }
 
-/* Whether packets at @upper have been at the entry's interface, say a port of that bridge. */
+/*
+ * @return whether packets at @upper have been at the entry's interface, say a port of that bridge
+ */
 static bool is_above(const struct host *host, const struct flow_key *key,
 		     uint32_t upper)
 {
@@ -91,10 +93,11 @@ static bool is_uncounted(const struct face_search *search,
 }
 
 /*
- * Whether the entry's packets may belong to this connection, by where its packets came in. Outgoing packets that were
- * counted when they came in (KEY_AGAIN) need a connection that came in. Others need one that a process sent, or that came
- * in by an interface that does not count. A connection may come in by several interfaces: the last and the former one
- * are known, and with more, any interface may be among them.
+ * @return whether the entry's packets may belong to this connection, by where its packets came in.
+ * Outgoing packets that were counted when they came in (KEY_AGAIN) need a connection that came in.
+ * Others need one that a process sent, or that came in by an interface that does not count. A
+ * connection may come in by several interfaces: the last and the former one are known, and with
+ * more, any interface may be among them.
  */
 static bool fits_origin(const struct face_search *search,
 			const struct translation *translation, uint32_t face)
@@ -111,7 +114,10 @@ static bool fits_origin(const struct face_search *search,
 	       translation->more_ways & 1U << before;
 }
 
-/* Whether packets that leave by the macvlan @upper, for another one, come in and count below it. */
+/*
+ * @return whether packets that leave by the macvlan @upper, for another one, come in and count
+ * below it
+ */
 static bool returns_below(const struct host *host, uint16_t netns, uint32_t upper)
 {
 	const struct netif *netif = host_find(host, netns, upper);
@@ -123,10 +129,10 @@ static bool returns_below(const struct host *host, uint16_t netns, uint32_t uppe
 }
 
 /*
- * Whether packets that were translated in this namespace are at the entry's interface without a
- * conntrack entry of that: in a tunnel; at an ifb, as tc takes the entry from what it redirects;
- * coming in by the interface that they left by, as copies, or below it, from one macvlan for another;
- * or leaving again, because tc forwards packets that came in below the macvlan.
+ * @return whether packets that were translated in this namespace are at the entry's interface
+ * without a conntrack entry of that: in a tunnel; at an ifb, as tc takes the entry from what it
+ * redirects; coming in by the interface that they left by, as copies, or below it, from one macvlan
+ * for another; or leaving again, because tc forwards packets that came in below the macvlan
  */
 static bool is_back_here(const struct face_search *search,
 			 const struct translation *translation, uint32_t face)
@@ -202,7 +208,7 @@ static bool is_reported_until(const struct face_search *search,
 			       TRANSLATION_GRACE_NS;
 }
 
-/* How likely it is that packets had this face: more is better; 0: they had not. */
+/* @return the likelihood that packets had this face: more is better; 0: they had not */
 static int rate_face(const struct face_search *search,
 		     const struct translation *translation, uint32_t face)
 {
@@ -304,7 +310,7 @@ static bool leave_namespace(struct face_search *search, struct origin *origin)
 	return true;
 }
 
-/* Whether a process of the entry's namespace sent the packets. */
+/* @return whether a process of the entry's namespace sent the packets */
 static bool is_sent_here(const struct host *host, const struct flow_entry *entry)
 {
 	const struct flow_key *key = &entry->key;

@@ -33,8 +33,8 @@ struct socket_search {
 };
 
 /*
- * Whether some packets of that time belong to other sockets: they were sent with the same tuple
- * before this socket connected, or after its end.
+ * @return whether some packets of that time belong to other sockets: they were sent with the
+ * same tuple before this socket connected, or after its end
  */
 bool socket_has_others(const struct translation *translation, int64_t first_ns,
 		       int64_t last_ns);
@@ -77,7 +77,7 @@ struct origin search_origin(const struct host *host,
 			    const struct translation_table *table,
 			    const struct flow_entry *entry);
 
-/* Where packets were before the translation of @node, a face after it; node 0: at the entry. */
+/* Find where packets were before the translation of @node, a face after it; 0: at the entry. */
 struct socket_search search_sender(const struct host *host,
 				   const struct translation_table *table,
 				   const struct flow_entry *entry, uint32_t node);

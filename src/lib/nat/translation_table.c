@@ -598,7 +598,7 @@ static bool begins_anew(const struct translation_table *table,
 	       (is_again && known->proto != IP_PROTO_TCP);
 }
 
-/* It lasts until the socket ends, which is reported. */
+/* The translation lasts until the socket ends, which is reported. */
 struct translation *translation_table_take(struct translation_table *table,
 					   const struct translation *wanted)
 {

@@ -63,7 +63,7 @@ uint32_t translation_table_first(const struct translation_table *table,
 uint32_t translation_table_next(const struct translation_table *table,
 				uint32_t node, const struct face_key *key);
 
-/* Whether packets may have had a translation with that face that found no room. */
+/* @return whether packets may have had a translation with that face that found no room */
 bool translation_table_has_lost(const struct translation_table *table,
 				const struct face_key *key);
 
@@ -89,14 +89,14 @@ static inline uint32_t face_of(uint32_t node)
 struct tuple translation_tuple(const struct translation *translation,
 			       uint32_t face);
 
-/* Whether its packets get other addresses or ports. */
+/* @return whether its packets get other addresses or ports */
 bool translation_changes(const struct translation *translation);
 
 /* An entry uses a face of a translation, although reports of its packets may have ended. */
 void translation_use(struct translation_table *table, uint32_t node,
 		     const struct flow_tally *tally);
 
-/* Whether all entries with packets of the translation have been read. */
+/* @return whether all entries with packets of the translation have been read */
 static inline bool translation_is_read(const struct translation_table *table,
 				       const struct translation *translation)
 {

@@ -113,7 +113,7 @@ static uint32_t other_face(uint32_t node)
 	return node - face_of(node) + (face_of(node) ^ 1);
 }
 
-/* Whether another translation has the place by now. */
+/* @return whether another translation has the place by now */
 static bool is_stale(const struct translation_table *table, const struct end *end)
 {
 	return translation_of(table, end->node)->serial != end->serial;

@@ -106,7 +106,7 @@ static char *align_up(char *at)
 	return at + (-(uintptr_t)at & (PACK_ALIGN - 1));
 }
 
-/* As this library's struct. Returns behind the copy. */
+/* Copy it as this library's struct. Returns behind the copy. */
 static char *copy_process(const struct netobs_process *process, char *at,
 			  const struct netobs_process **ret_copy)
 {

@@ -80,13 +80,13 @@ void process_json(struct json *json, const struct netobs_process *src,
 /* ---- Packed: a record with all that it points to, as one piece ------------------ */
 
 /*
- * So that it can wait in a spool. Of this machine's layout; a record from a smaller or
+ * Packed records can wait in a spool. They have this machine's layout; one from a smaller or
  * larger struct, of another version of the library, can be unpacked as well.
  */
 enum {
 	PACK_MAX = 60 << 10, /* bytes of a packed record */
 	PACK_ALIGN = 8,	     /* of its address */
-	/* Of a packed flow; more points are left out, longer names are cut. */
+	/* Limits of a packed flow; more points are left out, longer names are cut. */
 	PACK_POINTS_MAX = 256,
 	PACK_NAME_MAX = 32,
 	/* As JSON: with as many points as there can be, all names to be escaped. */
@@ -140,7 +140,7 @@ static inline const struct netobs_record *packed_record(const void *packed)
 					      1);
 }
 
-/* Where a record is put that cannot be read in place. */
+/* Room for a record that cannot be read in place. */
 struct unpacked {
 	union any_record any;
 	struct netobs_point points[PACK_POINTS_MAX];

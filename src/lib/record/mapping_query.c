@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What mappings are asked for by: its text, and whether a mapping is that. */
+/* Queries for mappings: reads their text, and matches mappings. */
 #include "base/options.h"
 #include "base/util.h"
 
@@ -51,7 +51,7 @@ complain(const struct complaint *complaint, const char *format, ...)
 	return -EINVAL;
 }
 
-/* Without the space around it. */
+/* @return the text without the space around it */
 static char *trim(char *text)
 {
 	char *end;
@@ -162,7 +162,7 @@ static bool is_prefix(const char *text, const char *protocol)
 	       !has_port(end + strspn(end, " \t"));
 }
 
-/* What follows the last slash, or the whole text if it is no address. */
+/* Split off what follows the last slash, or the whole text if it is no address. */
 static int split_protocol(char **text, uint8_t *ret_protocol,
 			  const struct complaint *complaint)
 {

@@ -270,7 +270,7 @@ static void add_part(struct json *json, const char *key,
 	json_key_u64(json, name, count->bytes);
 }
 
-/* With the parts that follow it. */
+/* Add a total with the parts that follow it. */
 static void add_total(struct json *json, const struct json_field *field,
 		      const void *it)
 {
@@ -394,7 +394,7 @@ static void add_process(struct json *json, const struct json_field *field,
 typedef void add_fn(struct json *json, const struct json_field *field,
 		    const void *it);
 
-/* Nothing for what belongs to the field before, or is in protobuf alone. */
+/* Parts of the previous field, and fields of protobuf alone, have no function. */
 static add_fn *const adds[RECORD_LAST_PLAIN + 1] = {
 	[RECORD_number] = add_number,
 	[RECORD_count] = add_number,

@@ -64,7 +64,7 @@ static bool find_source(const char *text, uint8_t ip[16])
 
 /* ---- Any address ------------------------------------------------------------------ */
 
-/* Whether other hosts may know this one by the address. */
+/* @return whether other hosts may know this one by the address */
 static bool is_of_host(const struct ifaddrs *entry)
 {
 	const struct sockaddr *address = entry->ifa_addr;

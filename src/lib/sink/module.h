@@ -22,7 +22,7 @@
 struct outage;
 struct sink_host;
 
-/* Whether a file, a connection or a collector can be written to now. */
+/* State of a file, a connection or a collector that is written to. */
 enum peer_state {
 	PEER_AWAY, /* the sink is called again once that may have changed */
 	PEER_LOST, /* was ready at the last call */
@@ -41,7 +41,7 @@ struct sink_item {
 struct sink_host_ops {
 	/* Get the next record; false: there is none, or the time of this call is over. */
 	bool (*next)(struct sink_host *host, struct sink_item *ret_item);
-	/* Whether there are records for next(). */
+	/* @return whether there are records for next() */
 	bool (*has_more)(const struct sink_host *host);
 	/* The time of this call is over: next() returns no record until work() is called again. */
 	bool (*is_out_of_time)(const struct sink_host *host);

@@ -52,7 +52,7 @@ static uint64_t pending_ms(const struct netobs_sink *sink)
 	return max_i64(sink_age_ms(sink) - since_ms, 1);
 }
 
-/* By the clock of delivered_ns, which does not follow changes of the time. */
+/* Use the clock of delivered_ns, which does not follow changes of the time. */
 static int64_t outage_ns(const struct netobs_sink *sink)
 {
 	const struct outage *outage = sink->host.outage;

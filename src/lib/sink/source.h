@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * What a context is for the sinks that are opened for it (netobs_sink_opts.context).
+ * A context as the sinks see it that are opened for it (netobs_sink_opts.context).
  * The list has the sinks until either side is freed.
  */
 #ifndef NETOBS_SINK_SOURCE_H

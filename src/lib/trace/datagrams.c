@@ -7,7 +7,7 @@
 
 enum { FIRST_EVENTS = 8 };
 
-/* Where a datagram is, which determines how long its next event may take. */
+/* The place of a datagram, which determines how long its next event may take. */
 enum datagram_state {
 	DATAGRAM_MOVING,
 	DATAGRAM_QUEUED,   /* in a queue of an interface */
@@ -214,7 +214,7 @@ static void remove_key(struct datagrams *datagrams, struct datagram_key *key)
 	free(key);
 }
 
-/* Without memory, the datagram is not found by it. */
+/* Add a key; without memory, the datagram is not found by it. */
 static void add_key(struct datagrams *datagrams, struct datagram *datagram,
 		    enum datagram_mark mark, uint64_t value)
 {

@@ -140,7 +140,7 @@ void direction_take(struct direction *direction, struct journey_event *event)
 
 /* ---- Moving on --------------------------------------------------------------------------- */
 
-/* Of each call, the first SEND and the last one are kept. */
+/* Keep the first and the last SEND of each call. */
 static void pass_send(struct direction *direction, struct journey_event *event)
 {
 	if (direction->copied != direction->called)

@@ -92,7 +92,7 @@ static uint32_t parts_while_sending(const struct sum *sum,
 	       (to == TRANSMITTED ? BIT(QDISC) : 0);
 }
 
-/* Whether the bytes are sent on after the arrival at @i. */
+/* @return whether the bytes are sent on after the arrival at @i */
 static bool is_forwarded(const struct journey_route *route, uint32_t i)
 {
 	for (i++; i < route->n; i++) {

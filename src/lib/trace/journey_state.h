@@ -172,7 +172,7 @@ struct journey_draft {
 	uint64_t ids[NETOBS_JOURNEY_STEPS_MAX]; /* of its steps */
 	uint64_t acked_id;
 	uint32_t n_all; /* steps, including those that were left out */
-	/* Of the current range: all steps, and the indexes of those that are kept. */
+	/* All steps of the current range, and the indexes of those that are kept. */
 	struct journey_stop stops[JOURNEY_EVENTS_MAX + 3];
 	uint16_t kept[NETOBS_JOURNEY_STEPS_MAX];
 	uint32_t n_kept;
@@ -189,13 +189,13 @@ void journey_draft_flush(struct journey_draft *draft);
 /* ---- A direction of a connection --------------------------------------------------------- */
 
 /*
- * Its events, until their bytes are delivered. TCP delivers bytes in order, so all bytes before one
- * offset are delivered, and none after it.
+ * A direction has its events until their bytes are delivered. TCP delivers bytes in order, so all
+ * bytes before one offset are delivered, and none after it.
  */
 
 enum { JOURNEY_HELD_MAX = 65536 }; /* events of a direction */
 
-/* How long forwarded bytes wait for events, since nothing ends them: later events are left out. */
+/* Time that forwarded bytes wait for events, since nothing ends them: later events are left out. */
 #define JOURNEY_FORWARDED_NS (1000 * 1000 * 1000LL)
 
 struct direction {

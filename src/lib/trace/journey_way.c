@@ -79,8 +79,8 @@ static const struct journey_event *find_begin(const struct journey_way *way,
 	return begin ? begin : hop;
 }
 
-/* Whether @attempt passed the place of the event at @i. A driver that refuses a segment has it
- * pass two places again. */
+/* @return whether @attempt passed the place of the event at @i. A driver that refuses a segment
+ * has it pass two places again. */
 static bool has_passed(const struct search *search, uint16_t attempt, uint32_t i)
 {
 	struct journey_event *const *events = search->way->events;

@@ -312,7 +312,7 @@ static void take_direction(struct journeys *journeys, struct direction *directio
 		while ((event = journey_queue_pop(&own)))
 			take_event(event, journeys);
 	} else {
-		/* Without memory, in any order. */
+		/* Without memory, process them in any order. */
 		journey_queue_remove(&journeys->waiting, direction, take_event,
 				     journeys);
 	}

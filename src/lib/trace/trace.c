@@ -30,7 +30,7 @@ enum {
 	/* The other tuples of a candidate are known by then: its first packet has passed NAT. */
 	DECIDE_MS = 100,
 	REFUSED_DATAGRAMS_MS = 3000,
-	/* How often open sockets of the chosen processes are listed. */
+	/* Interval between lists of the open sockets of the chosen processes. */
 	LIST_MS = 1000,
 	PROCESS_MS = 2 * LIST_MS +
 		     DECIDE_MS, /* a candidate of such a process is listed by then */
@@ -38,7 +38,7 @@ enum {
 	SLICE_MS = 20,		/* of a call, for events */
 };
 
-/* How long a closed connection waits for a process to read, after its last event. */
+/* Time after its last event that a closed connection waits for a process to read. */
 #define UNREAD_NS (60ULL * NSEC_PER_SEC)
 
 static loop_fn on_readable;

@@ -25,7 +25,7 @@ enum {
 /* Idle time after which a connection may be evicted. */
 #define IDLE_NS (5ULL * NSEC_PER_SEC)
 
-/* How many connections are tried for eviction. */
+/* The most connections that are tried for eviction. */
 enum { ROOM_TRIES = 8 };
 
 /* ---- Layers ---------------------------------------------------------------------------- */
@@ -370,7 +370,10 @@ static bool is_kept(const struct trace *trace, const struct traced *traced)
 		journeys_is_waiting(trace->journeys, traced->id));
 }
 
-/* Whether the connection may be evicted: it has had no packets for a while, and is not kept. */
+/*
+ * @return whether the connection may be evicted: it has had no packets for a while, and is not
+ * kept
+ */
 static bool is_idle(const struct trace *trace, const struct traced *traced,
 		    uint64_t now_ns)
 {

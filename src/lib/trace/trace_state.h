@@ -100,7 +100,7 @@ void trace_turn_away(struct trace *trace, struct traced *traced);
 /** @return the connection's events beyond max_events so far */
 uint64_t trace_count_cut(const struct trace *trace, const struct traced *traced);
 
-/* Whether a filter expression chooses a connection, by its addresses and ports alone. */
+/* The choice of connections by filter expressions, from addresses and ports alone. */
 
 /* @return whether an expression can match such connections; NULL matches all */
 bool trace_match_has_tcp(const char *expression);

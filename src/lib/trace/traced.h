@@ -51,7 +51,7 @@ struct traced {
 	uint32_t n_pending;
 	uint32_t n_pending_others; /* pending reports that no output would miss */
 	uint32_t n_pending_lost; /* reports that an output misses, as they were not kept */
-	/* Of chosen connections: struct trace_room */
+	/* Place among the chosen connections: struct trace_room */
 	TAILQ_ENTRY(traced) by_idle;
 	uint64_t listed_ns; /* last_ns when it got its place there */
 };

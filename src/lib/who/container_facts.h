@@ -42,7 +42,7 @@ struct cgroup_names cgroup_names_of(const char *path);
 struct container_facts {
 	char name[PROCESS_SIZE(container_name)]; /* the name that the runtime gave it */
 	char image[PROCESS_SIZE(container_image)];
-	/* Of Kubernetes: */
+	/* For containers of Kubernetes: */
 	char pod_container[PROCESS_SIZE(container_name)]; /* its name in the pod */
 	char pod_name[PROCESS_SIZE(pod_name)];
 	char pod_namespace[PROCESS_SIZE(pod_namespace)];
@@ -71,8 +71,8 @@ void container_facts_each(const char *text,
 container_facts_fn container_facts_of_log;
 
 /**
- * Whether the facts are of a container in the pod that the control group names. The file may also
- * have labels of the container's image: they count only if they name this pod.
+ * @return whether the facts are of a container in the pod that the control group names. The file
+ * may also have labels of the container's image: they count only if they name this pod.
  */
 bool container_facts_are_of_pod(const struct container_facts *facts,
 				const struct cgroup_names *cgroup);

@@ -412,7 +412,7 @@ static int on_names_due(void *ctx, int fd)
 	return 0;
 }
 
-/* Whether a directory may have been created, or a watched one is gone. */
+/* @return whether a directory may have been created, or a watched one is gone */
 static bool is_about_directories(const char *events, size_t len)
 {
 	const uint32_t bits = IN_ISDIR | IN_DELETE_SELF | IN_MOVE_SELF |

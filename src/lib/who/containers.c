@@ -44,7 +44,7 @@ struct container_found {
 	struct cgroup_names names; /* of a pod: without the container; empty: there are several */
 };
 
-/* It owns all data that it needs, and runs on a thread. */
+/* A search owns all data that it needs, and runs on a thread. */
 struct container_search {
 	struct container_asked *asked;
 	uint32_t n_asked;
@@ -54,7 +54,7 @@ struct container_search {
 
 /* ---- A search ----------------------------------------------------------------------------- */
 
-/* With room for @max namespaces. NULL: no memory */
+/* Make a search with room for @max namespaces. NULL: no memory */
 static struct container_search *new_search(uint32_t max)
 {
 	struct container_search *search = calloc(1, sizeof(*search));

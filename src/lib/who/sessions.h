@@ -27,7 +27,7 @@ struct session_source {
 	int64_t tick_ns;	       /* of the kernel */
 };
 
-/** How long a tick of the kernel is, in ns. */
+/** @return the length of a tick of the kernel, in ns */
 int64_t session_tick_ns(void);
 
 /** @return how the connection ended, from its state and error in @end */

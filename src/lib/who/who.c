@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * From the entries of a flow to the processes at its ends. An entry says at which interface the
+ * Finds the processes at the ends of a flow by its entries. An entry says at which interface the
  * packets passed, and in which direction; so it says which network namespaces may have sockets
  * for them, where the table of owners (owner_table.h) is asked. Each entry is looked up when it
  * arrives (who_note()), for three cases:
@@ -52,7 +52,7 @@ static struct owner_key owner_key_of(const struct flow_key *key, int end,
 	return wanted;
 }
 
-/* How a UDP socket may be bound, in the order in which udp4_lib_lookup2() of net/ipv4/udp.c prefers it. */
+/* Bindings of a UDP socket, as udp4_lib_lookup2() of net/ipv4/udp.c prefers them. */
 enum bound { CONNECTED, TO_ADDRESS, TO_PORT, BOUNDS };
 
 static void set_bound(struct owner_key *wanted, enum bound bound, bool is_ipv6)

@@ -31,7 +31,7 @@ struct control {
 	char *status; /* NULL: not made yet */
 	int64_t status_ms;
 	const char *metrics; /* while they are written into an answer */
-	/* Which mappings are, and the outcome of that. */
+	/* The mappings that are written into an answer, and the outcome of that. */
 	uint64_t cursor;
 	struct netobs_mapping_query query;
 	int mappings_left;
@@ -113,7 +113,7 @@ static void add_status(struct json *json, const struct control *control)
 	json_close(json, '}');
 }
 
-/* However many ask, and however often, it is made a few times per second. */
+/* Make the status a few times per second, however many clients ask, and however often. */
 static void answer_status(struct control *control, struct control_client *client)
 {
 	static const struct answer answer = { .add = add_status };

@@ -22,7 +22,7 @@ struct metrics_interface {
 	char name[IF_NAMESIZE];
 	char *netns;			    /* NULL: the context's own */
 	char container_id[72], pod_uid[40]; /* at its other end; "": not known */
-	/* Its counts when it got its series: before, the series of other interfaces counted them. */
+	/* Counts when it got its series: before, the series of other interfaces counted them. */
 	struct netobs_crossings before[NETOBS_DIRECTIONS];
 	struct netobs_crossings crossed[NETOBS_DIRECTIONS];
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* How metrics are written. */
+/* Writes metrics as text. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

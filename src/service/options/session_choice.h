@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Which sessions are wanted, and how often, for netobsctl sessions and the service; and what became
- * of them in the service.
+ * The choice of sessions, and of the interval of reports, for netobsctl sessions and the service;
+ * and the totals of the service.
  */
 #ifndef NETOBS_SERVICE_OPTIONS_SESSION_CHOICE_H
 #define NETOBS_SERVICE_OPTIONS_SESSION_CHOICE_H

@@ -189,7 +189,7 @@ bool output_is_pending(const struct output *output)
 	       stats.pending.records;
 }
 
-/* How many of them have something pending. */
+/* @return the number of outputs that have something pending */
 static size_t fill_output_fds(const struct output *outputs, size_t n,
 			      struct pollfd *fds)
 {
@@ -379,7 +379,7 @@ static bool close_sink(struct output *output)
 	return is_complete;
 }
 
-/* Who closes the pipe has seen enough: that is no failure. */
+/* A reader that closes the pipe has seen enough: that is no failure. */
 bool output_close(struct output *output)
 {
 	bool is_complete = true;

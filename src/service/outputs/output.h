@@ -87,8 +87,8 @@ struct output {
 };
 
 /*
- * Whether @spec, a value of -o, can be no output at all, and why. @other: a kind that the
- * program has besides those of the library, or NULL
+ * @return whether @spec, a value of -o, can be no output at all, and why. @other: a kind
+ * that the program has besides those of the library, or NULL
  */
 bool output_refuse(const char *spec, const char *other, char *ret_why,
 		   size_t size);
@@ -115,7 +115,7 @@ enum { OUTPUT_FINISH_MS = 5000 }; /* at the end of a process */
 void output_finish(struct output *output);
 
 /**
- * Another sink is to continue with its spool on disk: send nothing new.
+ * Send nothing new, since another sink is to continue with the spool on disk.
  *
  * @return whether it can be closed without records that are sent twice
  */
@@ -124,7 +124,7 @@ bool output_settle(struct output *output);
 /* At the end: send pending records to all of @outputs in parallel, for @timeout_ms at most. */
 void output_finish_all(struct output *outputs, size_t n, int timeout_ms);
 
-/* Whether some of its records are not where they go yet. */
+/* @return whether some of its records are not where they go yet */
 bool output_is_pending(const struct output *output);
 
 /** @return whether it keeps pending records in a spool on disk for the next run */

@@ -39,7 +39,7 @@ struct sink_total {
 	size_t n_counters;
 };
 
-/* Of closed sinks. All zero: there are none. */
+/* Totals of closed sinks. All zero: there are none. */
 struct sink_totals {
 	struct sink_total *list;
 	size_t n;

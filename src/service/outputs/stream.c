@@ -30,7 +30,7 @@ int stream_open_stdout(struct stream *stream)
 	return 0;
 }
 
-/* Others may have made it non-blocking. */
+/* Write all bytes; other processes may have made the descriptor non-blocking. */
 static int write_and_wait(int fd, const char *bytes, size_t len)
 {
 	size_t at = 0;

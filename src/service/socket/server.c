@@ -183,7 +183,7 @@ static void ignore_input(struct server_client *client)
 		server_close_client(client, NULL);
 }
 
-/* Without input and queue, it has closed its own end. */
+/* A client without input and queue has closed its own end. */
 static int on_client(void *arg, int fd)
 {
 	struct server_client *client = arg;

@@ -66,7 +66,7 @@ uint64_t human_unparsed_packets(const struct netobs_stats *stats);
 /* The ends that NAT changes, "src 198.51.100.1:20000, was dst 192.0.2.1:80"; "": none is known. */
 void human_translation(char *buf, size_t size, const struct netobs_flow *flow);
 
-/* Why the last packet of the flow was dropped, "NO_SOCKET"; "": it is not known, or none was. */
+/* The reason of the flow's last dropped packet, "NO_SOCKET"; "": it is not known, or none was. */
 void human_drop_cause(char *buf, size_t size, const struct netobs_flow *flow);
 
 /* "curl[1234] -> nginx[80]", with an arrow; NULL: not known */
@@ -75,7 +75,7 @@ void human_processes(char *buf, size_t size, const struct netobs_process *src,
 
 /* ---- Drop text ------------------------------------------------------------------------- */
 
-/* Without the prefix that nearly all names have. */
+/* @return the cause without the prefix that nearly all names have */
 static inline const char *drop_cause_text(const char *cause)
 {
 	static const char prefix[] = "SKB_DROP_REASON_";

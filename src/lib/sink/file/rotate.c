@@ -100,7 +100,7 @@ static void format_path(const struct rotated *rotated, time_t start,
 	stpcpy(stpcpy(to, rotated->dot), suffix);
 }
 
-/* Whether @name is one that format_path() makes. */
+/* @return whether @name is one that format_path() makes */
 static bool is_final(const struct rotated *rotated, const char *name)
 {
 	size_t stem = (size_t)(rotated->dot - rotated->name);
@@ -185,7 +185,7 @@ static int lock_part(int fd)
 									 -EBUSY;
 }
 
-/* Whether it still has its name. */
+/* @return whether it still has its name */
 static bool is_part(const struct rotated *rotated, int fd)
 {
 	struct stat own, named;
@@ -261,7 +261,7 @@ static bool has_room(const struct rotated *rotated, size_t len)
 	return !most || rotated->size + len <= most;
 }
 
-/* Whether the first record is of an interval that is over. */
+/* @return whether the first record is of an interval that is over */
 static bool is_old(const struct rotated *rotated)
 {
 	int64_t interval = (int64_t)rotated->options.interval_ms;

@@ -212,7 +212,7 @@ void segment_commit(struct segment *segment, size_t len)
 	segment->end = position_add(segment->end, head->own);
 }
 
-/* Whether a record starts at these bytes. -EAGAIN: more are needed. */
+/* Find the record that starts at these bytes. -EAGAIN: more are needed. -EBADMSG: none does. */
 static int segment_parse(const char *bytes, size_t len,
 			 const struct record_head **ret_head)
 {

@@ -25,7 +25,7 @@ struct spool_options {
 	const struct log *log;
 };
 
-/* Why records were dropped. */
+/* Reasons why records were dropped. */
 enum spool_drop {
 	SPOOL_FULL,
 	SPOOL_TOO_OLD,

@@ -58,7 +58,7 @@ static void remove_empty(struct recovery *recovery)
 	unlinkat(recovery->dir_fd, recovery->name, 0);
 }
 
-/* Whether an error is not one of this file, so that the next would have it, too. */
+/* @return whether an error is not one of this file, so that the next would have it, too */
 static bool is_of_process(int err)
 {
 	return err == -EMFILE || err == -ENFILE || err == -ENOMEM ||
@@ -169,7 +169,7 @@ static int read_head(struct recovery *recovery)
 	return 0;
 }
 
-/* Without a segment where none can be in the file. */
+/* Make no segment where none can be in the file. */
 static int open_file(struct recovery *recovery)
 {
 	const char *why = NULL;

@@ -224,7 +224,7 @@ static void take_failure(struct grpc_state *state, const struct batch *batch)
 
 /* ---- All of them ----------------------------------------------------------------- */
 
-/* Behind a prefix: not compressed, and all of it. */
+/* Read an answer that is whole, and not compressed, as its prefix says. */
 static bool read_reply(const struct message_kind *kind, struct batch *batch)
 {
 	const struct buffer *reply = &batch->reply;
@@ -300,7 +300,7 @@ static bool is_any_open(struct grpc_state *state)
 	return false;
 }
 
-/* What is under way is waited for: what the collector has of it is not sent again. */
+/* Calls under way are awaited: what the collector has of them is not sent again. */
 static void take_answers(struct grpc_state *state)
 {
 	const struct batch *failed = take_successes(state);
@@ -404,7 +404,7 @@ static enum filling fill_grpc_batch(struct grpc_state *state,
 	return FILLING_FULL;
 }
 
-/* There are no more records: whether to send the batch as it is. */
+/* @return whether to send the batch as it is, while there are no more records */
 static bool is_due(struct grpc_state *state, const struct batch *batch)
 {
 	if (!batch->n_records)

@@ -34,7 +34,7 @@ struct message_kind {
 	size_t (*put_head)(const struct message_options *options, size_t len,
 			   uint8_t *to);
 	/*
-	 * How much of an accepted call is refused. NULL: none. If it is there, calls are made
+	 * Read how much of an accepted call is refused. NULL: none. If it is there, calls are made
 	 * one at a time: then all records before those of a call are settled.
 	 */
 	bool (*read_answer)(const void *bytes, size_t len,

@@ -105,7 +105,7 @@ void retry_find_nothing(struct retry *retry, uint32_t n)
 		forget_distance(retry);
 }
 
-/* As many as usual, if the limit was none, or else twice as many. */
+/* Raise the limit to the usual one, if it was not reached, or else to twice as many. */
 static void take_more(struct retry *retry, uint32_t n_records)
 {
 	if (n_records < retry->limit || retry->limit >= retry->usual / 2)
@@ -223,7 +223,7 @@ void pace_succeeded(struct pace *pace, uint32_t n_records, int64_t took_ms)
 	uint64_t took = took_ms > 0 ? (uint64_t)took_ms : 0;
 	uint64_t least = pace->deadline_ms;
 
-	/* It becomes less slowly, and not while small batches say little. */
+	/* The deadline falls slowly, and not while small batches say little. */
 	if (!pace_is_cautious(pace))
 		least = max_u64(pace->first_ms, least - least / 8);
 	pace->deadline_ms =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * What to do after a failed call: wait, or find the record that the collector refuses.
+ * Actions after a failed call: wait, or find the record that the collector refuses.
  *
  * A refused batch is halved until one record is left. The collector may refuse all records,
  * so one behind it is tried: the next, then those 2, 4 ... further on. Once the collector
@@ -18,7 +18,7 @@
 
 struct retry {
 	uint32_t limit;		/* records in a batch */
-	uint32_t usual;		/* the same while no record is suspect */
+	uint32_t usual;		/* limit while no record is suspect */
 	uint64_t suspect_seq;	/* a record before this one is refused */
 	uint32_t refusals;	/* in a row, because of the records */
 	struct backoff backoff; /* after failures of any kind */

@@ -51,7 +51,7 @@ static ssize_t give_body(nghttp2_session *h2, int32_t id, uint8_t *to,
 	return (ssize_t)len;
 }
 
-/* Not compressed, and its length. */
+/* Write that the message is not compressed, and its length. */
 static void write_prefix(uint8_t *bytes, size_t len)
 {
 	uint32_t length = htonl((uint32_t)(len - SESSION_PREFIX));
@@ -209,7 +209,7 @@ static int take_header(nghttp2_session *h2, const nghttp2_frame *frame,
 	return 0;
 }
 
-/* Without memory, it is cut off, as one that is too long. */
+/* Without memory, the answer is cut off, as one that is too long. */
 static int take_data(nghttp2_session *h2, uint8_t flags, int32_t id,
 		     const uint8_t *bytes, size_t len, void *user)
 {
@@ -367,7 +367,7 @@ static int break_off(struct session *session)
 	return -EPROTO;
 }
 
-/* Whether the server goes away, and no answer is awaited. */
+/* @return whether the server goes away, and no answer is awaited */
 static bool is_session_over(const struct session *session)
 {
 	return session->is_draining && !session->n_open;
@@ -438,7 +438,7 @@ static int exchange_frames(struct session *session)
 	if (!nghttp2_session_want_read(session->h2) &&
 	    !nghttp2_session_want_write(session->h2) && !session->is_draining)
 		return break_off(session);
-	/* Their numbers are used up at some time. */
+	/* The numbers of streams are used up at some time. */
 	if (nghttp2_session_get_next_stream_id(session->h2) > INT32_MAX)
 		session->is_draining = true;
 	return 0;

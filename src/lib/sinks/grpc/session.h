@@ -28,7 +28,7 @@ struct call {
 	int64_t begun_ms, end_ms; /* the deadline */
 	const uint8_t *bytes;	  /* prefix and message */
 	size_t len, sent;
-	struct buffer *answer; /* the same; NULL: it is not kept */
+	struct buffer *answer; /* its prefix and message; NULL: it is not kept */
 
 	int http_status; /* 0: none came */
 	int status; /* gRPC status, at the end of the answer; -1: none came */
@@ -68,7 +68,7 @@ void session_close(struct session *session);
 /* Connect, read and write. PEER_LOST: the calls on the connection are lost with it. */
 enum peer_state session_run(struct session *session);
 
-/* Whether a call can be begun. */
+/* @return whether a call can be begun */
 bool session_is_ready(const struct session *session);
 
 /*

@@ -54,7 +54,7 @@ enum status_action status_action(int status, const char *message)
 		return says_too_big(message) ? STATUS_TOO_BIG : STATUS_REFUSED;
 	case STATUS_INVALID_ARGUMENT:
 		return STATUS_REFUSED;
-	/* What servers answer whose own code throws, also while they decode. */
+	/* Answers of servers whose own code throws, also while they decode. */
 	case STATUS_UNKNOWN:
 	case STATUS_INTERNAL:
 	case STATUS_DATA_LOSS:

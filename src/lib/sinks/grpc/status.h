@@ -23,7 +23,7 @@ enum {
 enum status_action {
 	STATUS_ACCEPTED,
 	STATUS_LATER,	/* the server may accept the same records later */
-	STATUS_SUSPECT, /* the same, or one of the records is to blame */
+	STATUS_SUSPECT, /* the server or one of the records is to blame */
 	STATUS_TOO_BIG, /* the server may accept fewer records at a time */
 	STATUS_REFUSED, /* one of the records is to blame */
 };

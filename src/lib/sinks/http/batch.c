@@ -128,7 +128,7 @@ static void read_items(void *ctx, const char *bytes, size_t len)
 	bulk_answer_read(&batch->bulk, bytes, len);
 }
 
-/* Without memory, it is cut off, and so no answer. */
+/* Without memory, the answer is cut off, and so no answer. */
 static void read_whole(void *ctx, const char *bytes, size_t len)
 {
 	struct batch *batch = ctx;

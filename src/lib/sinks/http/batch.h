@@ -42,12 +42,12 @@ struct batch {
 };
 
 /**
- * What a status of HTTP says of records. What is a matter of the server, of its configuration
- * or of credentials, and not of the records, may change: they wait.
+ * Get the outcome of records from a status of HTTP. A failure of the server, of its configuration
+ * or of credentials, and not of the records, may end: they wait.
  */
 enum outcome status_outcome(long status);
 
-/** Whether there is room for a record of @len bytes in a batch of @bytes and @records. */
+/** @return whether there is room for a record of @len bytes in a batch of @bytes and @records */
 bool batch_has_room(const struct batch *batch, size_t len, size_t bytes,
 		    uint32_t records);
 

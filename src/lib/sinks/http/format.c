@@ -325,7 +325,7 @@ static const struct encoding encodings[] = {
 			    .has_streams = true,
 			    .put_record = put_loki,
 			    .put_body = put_streams },
-	/* Of Elasticsearch and OpenSearch: POST /INDEX/_bulk */
+	/* Elasticsearch and OpenSearch: POST /INDEX/_bulk */
 	[ENCODING_BULK] = { .content_type = "application/x-ndjson",
 			    .answer = FORMAT_ANSWERS_ITEMS,
 			    .put_record = put_bulk,

@@ -16,11 +16,11 @@
 struct format;
 struct format_part;
 
-/* How an answer with a status of success reports on the records. */
+/* The report on the records in an answer with a status of success. */
 enum format_answer {
 	FORMAT_ANSWERS_NOTHING,
 	FORMAT_ANSWERS_ITEMS, /* the outcome of each: bulk_answer.h */
-	FORMAT_ANSWERS_COUNT, /* how many are refused: otlp_read_answer() */
+	FORMAT_ANSWERS_COUNT, /* the number of refused ones: otlp_read_answer() */
 };
 
 /* An encoding of bodies. */

@@ -64,7 +64,7 @@ static bool has_path(CURLU *url)
 	return has;
 }
 
-/* Of a server of OTLP, a host is enough. */
+/* Complete the URL of a server of OTLP, of which a host is enough. */
 static CURLUcode complete_otlp(CURLU *url, const char *path)
 {
 	CURLUcode code = CURLUE_OK;

@@ -11,7 +11,7 @@
 
 enum { REQUEST_ANSWER_MAX = 256 }; /* bytes of an answer that are kept */
 
-/* Of an answer, more is refused: so many bytes, and so many for each record of a request. */
+/* Limits of an answer: bytes, and bytes for each record of a request. More is refused. */
 enum {
 	ANSWER_MAX = 1 << 20,
 	ANSWER_ITEM_MAX = 4 << 10,
@@ -45,7 +45,7 @@ struct request {
 	uint64_t answered,
 		answer_max; /* bytes of the answer, and how many it may have */
 	bool is_paused; /* libcurl keeps a piece of it: the time of the call was over */
-	/* Once it has ended: */
+	/* Set when the request has ended: */
 	long status;  /* HTTP status; 0: no answer, or only a part */
 	bool is_cut;  /* the connection ended behind a part of the request */
 	bool is_late; /* there was no answer in time */

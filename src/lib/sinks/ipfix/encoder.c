@@ -17,8 +17,8 @@ enum {
 };
 
 /*
- * What libfixbuf refuses is a mistake of ours: how much room there is, it is never
- * asked, since it may leave a set without records where there is too little.
+ * A refusal of libfixbuf is a mistake of ours: it is never asked how much room there is,
+ * since it may leave a set without records where there is too little.
  */
 static int clear_refusal(GError **error)
 {
@@ -103,8 +103,8 @@ static void note_added(struct encoder *encoder, uint16_t set, size_t len)
 }
 
 /*
- * Between templates and records, libfixbuf refuses once, for it wants a new message;
- * which it is, when it comes to that here.
+ * Between templates and records, libfixbuf refuses once, for it wants a new message:
+ * when it does so here, the message is new.
  */
 static bool is_passing(GError **error)
 {

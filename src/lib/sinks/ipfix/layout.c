@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Which lines of the tables below a template has. */
+/* Bits that choose a template's lines in the tables below. */
 enum {
 	V4 = 1 << 0,
 	V6 = 1 << 1,
@@ -113,7 +113,7 @@ struct line {
 };
 
 /*
- * What an element of that type is in struct record_flow, and what on the wire. Several
+ * The form of an element of that type in struct record_flow, and on the wire. Several
  * have one position, of which no template has two. LINE(position, variant, name,
  * octets in the struct, if the template has, octets on the wire, if the template has)
  */
@@ -169,7 +169,7 @@ static const struct line flow_wire[] = {
 
 /* ---- Other templates -------------------------------------------------------------- */
 
-/* They are on the wire as they are in their structs. */
+/* Options are on the wire as they are in their structs. */
 #define OPTIONS(KIND, name, n_scope) \
 	static const struct line lines_of_##name[] = {
 #define OPTION(type, member, element) { #element, sizeof(type), 0 },
@@ -179,8 +179,8 @@ static const struct line flow_wire[] = {
 #include "options.def"
 
 /*
- * Of the other types. Texts have a fixed length, as those of options have: so collectors that read no other
- * records read the flows beside these.
+ * Lines of the other types. Texts have a fixed length, as those of options have: so collectors that
+ * read no other records read the flows beside these.
  */
 enum { LINES_MAX = 192 };
 

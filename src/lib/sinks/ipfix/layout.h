@@ -88,11 +88,11 @@ static inline uint32_t fnv_mix(uint32_t hash, const void *bytes, size_t len)
 /* @return one of our own elements; NULL: there are no more */
 const fbInfoElement_t *layout_own_element(unsigned int i);
 
-/* Whether records with these options may have it. */
+/* @return whether records with these options may have it */
 bool layout_uses_element(const struct layout_options *options,
 			 const fbInfoElement_t *element);
 
-/* Whether records with these options may use a template. */
+/* @return whether records with these options may use a template */
 bool layout_uses(const struct layout_options *options, enum layout_kind kind);
 
 /* Aborts without memory, as GLib does. */

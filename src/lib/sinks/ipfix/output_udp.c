@@ -228,7 +228,7 @@ static const struct addrinfo *find_next_address(const struct udp *udp,
 	return address->ai_next ?: udp->addresses;
 }
 
-/* To the first address from @from on that there is a way to. */
+/* Open a socket to the first address from @from on that there is a route to. */
 static void open_socket(struct udp *udp, const struct addrinfo *from)
 {
 	const struct addrinfo *at = from;
@@ -358,7 +358,7 @@ static bool take_refusals(struct udp *udp)
 		udp->output.counts.refused_messages++;
 		last_err = err;
 	}
-	/* Of a message that was too large for the path, send(2) reports the next one. */
+	/* If a message was too large for the path, send(2) reports the next one. */
 	if (last_err && last_err != -EMSGSIZE)
 		note_refused(udp, last_err);
 	return last_err;
@@ -415,7 +415,7 @@ static int udp_send(struct output *output, const struct output_message *message)
 	if (udp->is_full)
 		return -EAGAIN;
 	if (err) {
-		/* It may be the refusal of an earlier message. */
+		/* The error may be the refusal of an earlier message. */
 		if (!take_refusals(udp))
 			note_failed(udp, err);
 		return err;

@@ -14,7 +14,7 @@
 
 /* ---- Times --------------------------------------------------------------------- */
 
-/* From 1900 to 1970. */
+/* Seconds from 1900 to 1970. */
 #define NTP_EPOCH 2208988800ULL
 
 /*
@@ -227,7 +227,7 @@ enum {
 	HAS_HEALTH = NETOBS_HAS_RTT | NETOBS_HAS_HANDSHAKE_RTT |
 		     NETOBS_HAS_TCP_HEALTH | NETOBS_HAS_APP_LATENCY |
 		     NETOBS_HAS_RESPONSE_TIME,
-	/* In the templates with processes. */
+	/* Fields in the templates with processes only. */
 	HAS_MORE = NETOBS_HAS_XLAT | NETOBS_HAS_ORIG | NETOBS_HAS_CONVERSATION |
 		   NETOBS_HAS_DROPS,
 };

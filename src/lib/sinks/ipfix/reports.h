@@ -59,8 +59,8 @@ int reports_add_names(struct reports *reports, struct encoder *encoder,
 		      const struct netobs_flow *flow);
 
 /*
- * When templates are sent: at the start of a session; over UDP, where they may be lost or
- * forgotten, also at intervals.
+ * Templates are sent at the start of a session; over UDP, where they may be lost or forgotten, also
+ * at intervals.
  */
 
 struct refresh {

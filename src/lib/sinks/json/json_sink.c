@@ -39,7 +39,7 @@ enum {
 	GOOD_MS = 5000,		 /* of a reader that will be looked for soon */
 };
 
-/* Of targets that are sockets. */
+/* Prefix of targets that are sockets. */
 static const char unix_prefix[] = "unix:";
 
 enum line_out_kind {
@@ -60,7 +60,7 @@ struct line_out {
 	bool can_wait;	/* epoll takes it */
 	struct outage outage;
 
-	/* Of files. */
+	/* For files only. */
 	mode_t mode;
 	dev_t dev;
 	ino_t ino;
@@ -68,7 +68,7 @@ struct line_out {
 	bool is_midway;	   /* a line is written in part */
 	int64_t looked_ms; /* whether it still has its name */
 
-	/* Of pipes and sockets. */
+	/* For pipes and sockets only. */
 	int64_t found_ms;     /* the reader that is there */
 	struct backoff retry; /* after readers that went away */
 
@@ -88,8 +88,8 @@ static const char *name_of(const struct line_out *out)
 
 /*
  * Other processes may share standard output, which must not become non-blocking, so a
- * pipe or a terminal is opened another time. A file has no place for that: the
- * position in it would be another one.
+ * pipe or a terminal is opened another time. A file is not, since the position in
+ * it would be another one.
  */
 static int open_stdout(struct line_out *out)
 {
@@ -352,7 +352,7 @@ static enum peer_state line_reader_prepare(struct line_out *out)
 		line_out_watch(out);
 		return PEER_NEW;
 	}
-	/* That was cheap: no need to wait for longer. */
+	/* The attempt was cheap: do not wait longer each time. */
 	out->retry.failures = 0;
 	backoff_wait(&out->retry, now_ms());
 	line_out_note(out, err);
@@ -375,7 +375,7 @@ static int fail_write(struct line_out *out, int err)
 	return -EAGAIN;
 }
 
-/* Another file has its name, or none, as after a rotation by another process. */
+/* @return whether another file, or none, has its name, as after a rotation by another process */
 static bool has_moved(const struct line_out *out)
 {
 	struct stat info;

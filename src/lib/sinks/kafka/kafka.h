@@ -180,7 +180,7 @@ struct outbox {
 	uint8_t bytes[OUTBOX_BYTES + MESSAGE_MAX];
 };
 
-/* Their records are read from the spool again. */
+/* Discard the messages: their records are read from the spool again. */
 static inline void outbox_clear(struct outbox *outbox)
 {
 	outbox->n = 0;

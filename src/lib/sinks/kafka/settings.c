@@ -288,7 +288,7 @@ static const struct property defaults[] = {
 	{ "reconnect.backoff.max.ms", "2000" },
 };
 
-/* What this module counts on. */
+/* Properties that cannot be changed, since this module relies on them, with the reason. */
 static const struct property fixed[] = {
 	{ "bootstrap.servers", "the target has the brokers" },
 	{ "metadata.broker.list", "the target has the brokers" },

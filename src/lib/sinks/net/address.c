@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-/* Also with the interface that a link-local address needs: fe80::1%eth0. */
+/* It may have the interface that a link-local address needs: fe80::1%eth0. */
 bool address_is_numeric(const char *text, struct sockaddr_storage *ret_address)
 {
 	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST };

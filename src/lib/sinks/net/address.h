@@ -32,7 +32,7 @@ void address_read_source(struct spec *spec, struct sockaddr_storage *ret_source)
 int address_bind_source(int fd, int family,
 			const struct sockaddr_storage *source);
 
-/* Whether @text is one, and not a name. @ret_address may be NULL. */
+/* @return whether @text is one, and not a name. @ret_address may be NULL. */
 bool address_is_numeric(const char *text, struct sockaddr_storage *ret_address);
 
 /*

@@ -35,7 +35,7 @@ struct tcp_peer {
 /* Get the state of the other side from TCP_INFO. @return 0 or -errno */
 int tcp_look(int fd, struct tcp_peer *ret_peer);
 
-/* Why the connection has failed since the last call; 0: it has not. */
+/* @return the error of the connection since the last call; 0: none */
 int tcp_error(int fd);
 
 #endif

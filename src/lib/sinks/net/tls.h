@@ -44,7 +44,7 @@ int tls_context_refresh(struct tls_context *context);
 /* For sinks without TLS: refuse the options above. */
 void tls_refuse_options(struct spec *spec);
 
-/* Whether any of them is given. */
+/* @return whether any of them is given */
 bool tls_has_options(struct spec *spec);
 
 void tls_context_close(struct tls_context *context);

@@ -29,7 +29,7 @@ static uint8_t *put_int_value(uint8_t *to, int64_t value)
 static uint8_t *put_member(uint8_t *to, uint32_t number,
 			   const struct member *member);
 
-/* Its lengths are known once it is written. */
+/* The object's lengths are known once it is written. */
 static uint8_t *put_object(uint8_t *to, char *members)
 {
 	uint8_t *value = to + WIRE_HEAD_MAX, *pairs = value + WIRE_HEAD_MAX;
@@ -57,7 +57,7 @@ static uint8_t *put_element(uint8_t *to, const struct value *value)
 	return put_bytes(to, ANY_STRING, value->text, value->len);
 }
 
-/* Its length is known once it is written: in the room behind its place. */
+/* The array's length is known once it is written: in the room behind its place. */
 static uint8_t *put_array_value(uint8_t *to, char *elements,
 				struct value *ret_first)
 {
@@ -233,7 +233,7 @@ uint8_t *put_record_attributes(uint8_t *to, uint32_t number,
 		if (!is_any_key(&member, without))
 			to = put_member(to, number, &member);
 	}
-	/* That of a container in a pod is the one that the pod has for it. */
+	/* The name of a container in a pod is the one that the pod has for it. */
 	if (is_in_pod && container.type == VALUE_IS_TEXT)
 		to = put_text_attribute(to, number, "k8s.container.name",
 					container.text, container.len);

@@ -57,7 +57,7 @@ static uint8_t *put_log_head(uint8_t *to, const struct netobs_record *record)
 
 uint8_t *put_log_record(uint8_t *to, const struct netobs_record *record)
 {
-	/* It is the event's name. */
+	/* The type is the event's name. */
 	static const char *const without[] = { "type", NULL };
 	uint8_t *message = to + WIRE_HEAD_MAX;
 	uint8_t *end = put_log_head(message, record);

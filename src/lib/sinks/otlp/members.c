@@ -25,7 +25,7 @@ static char *unescape(const char **from, char *to)
 	return to;
 }
 
-/* In place: @text is behind the quotation mark. */
+/* Decode a text in place: @text is behind the quotation mark. */
 static size_t read_text(char *text)
 {
 	const char *from = text;
@@ -40,7 +40,7 @@ static size_t read_text(char *text)
 	return (size_t)(to - text);
 }
 
-/* What is in a bracket stays as it is, for value_next() or member_next(). */
+/* Read a value; the text in a bracket stays as it is, for value_next() or member_next(). */
 static void read_value(char *at, struct value *ret_value)
 {
 	*ret_value = (struct value){ .type = VALUE_IS_INT };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * What the flows of a group had in an interval, as sums and histograms. Records are of an interval each, and so
- * are these (delta): each is delivered once, or counted as lost, and a sink needs no memory of series, which a
- * restart would take from it.
+ * Metrics of a group's flows in an interval: sums and histograms. Records are of an interval each,
+ * and so are these (delta): each is delivered once, or counted as lost, and a sink needs no memory
+ * of series, which a restart would take from it.
  */
 #include "otlp.h"
 
@@ -22,13 +22,13 @@ enum {
 	METRIC_SUM = 7,
 	METRIC_EXPONENTIAL_HISTOGRAM = 10,
 
-	/* Of a sum and of a histogram. */
+	/* Fields of a sum and of a histogram. */
 	DATA_POINTS = 1,
 	DATA_TEMPORALITY = 2,
 	SUM_IS_MONOTONIC = 3,
 	TEMPORALITY_DELTA = 1,
 
-	/* Of a point of either. */
+	/* Fields of a point of either. */
 	POINT_START_TIME = 2,
 	POINT_TIME = 3,
 
@@ -68,7 +68,7 @@ _Static_assert((METRICS - HISTOGRAMS) * SUM_MAX + HISTOGRAMS * HISTOGRAM_MAX <=
 		       (int)OTLP_ENTRY_MAX,
 	       "metrics of a record fit");
 
-/* What it is about: attributes of each point. */
+/* The attributes of each point, which name the group. */
 struct attributes {
 	uint8_t bytes[ATTRIBUTES_MAX];
 	size_t len;
@@ -112,7 +112,7 @@ static void list_metrics(const struct netobs_group_record *group,
 		SUM("netobs.group.sent.bytes", "By", has_sent, group->sent_bytes),
 		SUM("netobs.group.rtt.samples", "{sample}", has_rtt,
 		    group->rtt_samples),
-		/* Of all samples: their mean is this by their number. */
+		/* The sum of all samples: divided by their number, it is their mean. */
 		SUM("netobs.group.rtt.time", "ns", has_rtt, rtt_sum_of(group)),
 		SUM("netobs.group.retransmits", "{segment}", group->retransmits,
 		    group->retransmits),

@@ -79,7 +79,7 @@ bool otlp_read_answer(const void *bytes, size_t len,
 
 uint8_t *put_log_record(uint8_t *to, const struct netobs_record *record);
 
-/* Of groups: a metric for each count that is known, with a data point. */
+/* Put the metrics of a group: one for each count that is known, with a data point. */
 uint8_t *put_metrics(uint8_t *to, const struct netobs_group_record *group);
 
 /** @return how many put_metrics() writes */

@@ -106,7 +106,7 @@ inlined uint64_t mac_number(const uint8_t mac[6])
 	return number;
 }
 
-/* Of packets that are of no kind, NetObserv takes one bit each, the lowest. */
+/* NetObserv takes one bit, the lowest, of each packet that is of no kind. */
 static uint32_t odd_flags(uint32_t flags)
 {
 	for (uint32_t bit = TCP_PSH; bit <= TCP_CWR; bit <<= 1)
@@ -224,7 +224,7 @@ static uint8_t *put_points(uint8_t *to, const struct netobs_flow *flow)
 		FIELD_CALL(put_type_##type, member, proto) \
 	}
 
-/* Those of one message. */
+/* Put the fields of one message. */
 inlined uint8_t *put_fields(uint8_t *to, const struct netobs_flow *flow,
 			    enum message here)
 {
