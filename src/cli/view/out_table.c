@@ -96,8 +96,9 @@ static void table_write_rows(struct output *output)
 	const struct netobs_group_sum rest = rows_rest(rows, rows->list.n);
 	struct cells cells;
 
-	if (!table->has_heading && !rows->list.n)
-		return; /* the first rows decide which columns fit */
+	/* On a terminal, the first rows decide which columns fit. */
+	if (table->width && !table->has_heading && !rows->list.n)
+		return;
 	table->layout.rate_ns = table_rate_ns(output);
 	for (size_t i = 0; i < rows->list.n; i++) {
 		layout_cells(&table->layout, rows_at(rows, i), &cells);
