@@ -322,10 +322,27 @@ static __always_inline bool is_copy(__u32 reason)
 				 SKB_DROP_REASON_PACKET_SOCK_ERROR___tap);
 }
 
+enum skb_drop_reason___any { SKB_DROP_REASON_NOT_SPECIFIED___any = 1 };
+
+/*
+ * Buffers that are linked to another one are freed after it by kfree_skb, also where that one is only
+ * consumed: consume_skb() of a large datagram that was copied into fragments. They have no device, no socket
+ * and no headers of their own: memory in front of their data may have those of an earlier packet.
+ */
+static __always_inline bool is_linked(const struct sk_buff *skb, __u32 reason)
+{
+	return bpf_core_enum_value_exists(enum skb_drop_reason___any,
+					  SKB_DROP_REASON_NOT_SPECIFIED___any) &&
+	       reason == bpf_core_enum_value(enum skb_drop_reason___any,
+					     SKB_DROP_REASON_NOT_SPECIFIED___any) &&
+	       !skb->sk && !device_of(skb);
+}
+
 /* Most packets are of no traced connection. */
 static __always_inline bool may_be_dropped(const struct sk_buff *skb, __u32 reason)
 {
-	return may_be_taken(skb, skb->network_header, true) && !is_copy(reason);
+	return may_be_taken(skb, skb->network_header, true) &&
+	       !is_copy(reason) && !is_linked(skb, reason);
 }
 
 static __always_inline void take_drop(const struct sk_buff *skb, __u32 reason)

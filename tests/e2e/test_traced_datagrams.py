@@ -16,6 +16,7 @@ import threading
 import time
 
 from lib import lab
+from lib.ipfix import SO_RCVBUFFORCE
 from lib.observer import features
 from lib.tracer import PARTS, PORT, Network, Network6, Trace, Tracer, union
 
@@ -33,6 +34,7 @@ table ip lossy {{
 }}
 """
 UDP_SEGMENT, IPV6_HOPOPTS, IPV6_DSTOPTS = 103, 54, 59 # of linux/udp.h and linux/in6.h
+CLOSED = 9 # a port without a socket
 EIGHT_BYTES_OF_OPTIONS = b"\0\0" b"\1\4\0\0\0\0" # PadN
 FORWARD_DROP = "SKB_DROP_REASON_NETFILTER_DROP"
 FULL, NO_SOCKET = "SKB_DROP_REASON_SOCKET_RCVBUFF", "SKB_DROP_REASON_NO_SOCKET"
@@ -76,12 +78,11 @@ class Flow:
 class Receiver:
     """A socket of the server, which a thread reads; without flows, it only counts bytes."""
 
-    def __init__(self, network, flows, pause=0, room=0):
+    def __init__(self, network, flows, pause=0, room=16 << 20):
         self.flows, self.pause, self.is_over, self.size = flows, pause, False, 0
         with network.server:
             self.end = socket.socket(network.family, socket.SOCK_DGRAM)
-            if room:
-                self.end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+            self.end.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, room)
             self.end.bind(network.listener.getsockname())
         self.thread = threading.Thread(target=self.read)
 
@@ -280,7 +281,11 @@ class Datagrams(Trace):
             self.assertEqual(bool(drops), not datagram.read, f"{where}: {datagram} {own}")
 
     def test_fragments_of_ipv6_behind_extension_headers(self):
-        """Those of each hop are in front of the fragment's header, those of the destination behind it."""
+        """Those of each hop are in front of the fragment's header, those of the destination behind it.
+
+        The kernel frees what it fragmented by kfree_skb. A datagram that no socket wants leaves its headers in
+        memory which the next ones get: none of their buffers is taken for it.
+        """
         network, where = Network6(self.lab), f"seed {self.seed}"
         tracer = Tracer(self, network.address[1], also=OTHERS)
         flows = self.flows(network, 8)
@@ -288,14 +293,25 @@ class Datagrams(Trace):
             for bit, option in enumerate((IPV6_HOPOPTS, IPV6_DSTOPTS)):
                 if number >> bit & 1:
                     flow.end.setsockopt(socket.IPPROTO_IPV6, option, EIGHT_BYTES_OF_OPTIONS)
+        with network.client:
+            unwanted = socket.socket(network.family, socket.SOCK_DGRAM)
+        self.addCleanup(unwanted.close)
         with Receiver(network, flows):
-            for _ in range(lab.sized(10)):
+            for _ in range(lab.sized(20)):
                 for flow in flows:
+                    unwanted.sendto(b"x" * FRAGMENTED, (network.address[0], CLOSED))
                     flow.send(self.random.randrange(1000, 9000))
                     time.sleep(self.random.choice((0, .001)))
         journeys = [one for one in tracer.stop() if one["Proto"] == UDP]
         self.assertTrue(all(one.read for flow in flows for one in flow.sent), where)
         self.check_flows(flows, journeys, network, where)
+        lost = [one for one in journeys if one["DstPort"] == CLOSED]
+        number = sum(len(flow.sent) for flow in flows)
+        self.assertEqual(sorted(one["Seq"] for one in lost), list(range(1, number + 1)), where)
+        for one in lost:
+            self.assertEqual(one["Bytes"], FRAGMENTED + UDP_HEADER, where)
+            if self.has_reasons:
+                self.assertEqual(one["DropCause"], NO_SOCKET, where)
         self.assertTrue(any(one["Offset"] for one in journeys), where)
         if self.has_sockets:
             self.assertGreater(self.complete(journeys), .5, where)
