@@ -49,6 +49,32 @@ static void put(struct slots *slots, struct slot slot)
 	slots->slots[i] = slot;
 }
 
+/* The slot of an item that there is. */
+static uint32_t slot_of(const struct slots *slots, uint32_t index)
+{
+	const void *key = slots_at(slots, index);
+	uint64_t i = hash_of(slots, key, slots->key_size);
+
+	while (slots->slots[i & (slots->n_slots - 1)].next != index + 1)
+		i++;
+	return i & (slots->n_slots - 1);
+}
+
+/* Empty a slot. Slots behind it move up to where searches still find them. */
+static void empty_slot(struct slots *slots, uint32_t gap)
+{
+	const uint32_t mask = slots->n_slots - 1;
+
+	for (uint32_t i = (gap + 1) & mask; slots->slots[i].next;
+	     i = (i + 1) & mask) {
+		if (((i - slots->slots[i].hash) & mask) < ((i - gap) & mask))
+			continue;
+		slots->slots[gap] = slots->slots[i];
+		gap = i;
+	}
+	slots->slots[gap] = (struct slot){ 0 };
+}
+
 static bool grow(struct slots *slots)
 {
 	struct slots more = *slots;
@@ -108,6 +134,45 @@ uint32_t slots_get(struct slots *slots, const void *key, uint32_t key_size,
 	memcpy(item, key, key_size);
 	put(slots, (struct slot){ .hash = hash, .next = index + 1 });
 	return index;
+}
+
+void *slots_pointer(const struct slots *slots, const void *key)
+{
+	const uint32_t index = slots_find(slots, key);
+	const char *item;
+
+	if (index == SLOT_NONE)
+		return NULL;
+	item = slots_at(slots, index);
+	return *(void *const *)(item + slots->key_size);
+}
+
+bool slots_set_pointer(struct slots *slots, const void *key, uint32_t key_size,
+		       void *pointer)
+{
+	const uint32_t index =
+		slots_get(slots, key, key_size, key_size + sizeof(pointer));
+
+	if (index == SLOT_NONE)
+		return false;
+	memcpy((char *)slots_at(slots, index) + key_size, &pointer,
+	       sizeof(pointer));
+	return true;
+}
+
+void slots_remove(struct slots *slots, const void *key)
+{
+	const uint32_t index = slots_find(slots, key);
+
+	if (index == SLOT_NONE)
+		return;
+	empty_slot(slots, slot_of(slots, index));
+	if (index != slots->n - 1) {
+		slots->slots[slot_of(slots, slots->n - 1)].next = index + 1;
+		memcpy(slots_at(slots, index), slots_at(slots, slots->n - 1),
+		       slots->item_size);
+	}
+	slots->n--;
 }
 
 static void empty(struct slots *slots)

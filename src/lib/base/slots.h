@@ -50,6 +50,17 @@ uint32_t slots_find(const struct slots *slots, const void *key);
 uint32_t slots_get(struct slots *slots, const void *key, uint32_t key_size,
 		   uint32_t item_size);
 
+/** Remove the item with @key, if there is one. The last item gets its place. */
+void slots_remove(struct slots *slots, const void *key);
+
+/*
+ * Tables whose items are a key, of a multiple of 8 bytes, and a pointer:
+ * slots_pointer() returns the pointer of @key, or NULL; slots_set_pointer() returns false: no memory.
+ */
+void *slots_pointer(const struct slots *slots, const void *key);
+bool slots_set_pointer(struct slots *slots, const void *key, uint32_t key_size,
+		       void *pointer);
+
 /** Items have other places, or there are fewer: find them there. */
 void slots_rehash(struct slots *slots);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "flow_drops.h"
 
-#include "base/hash.h"
 #include "base/util.h"
 #include "host/host.h"
 #include "host/peers.h"
@@ -21,11 +20,10 @@ struct drop_tuple {
 	uint32_t proto;
 };
 
-_Static_assert(sizeof(struct drop_tuple) == FLOW_DROPS_WORDS * sizeof(uint32_t),
-	       "no padding: it is hashed");
+_Static_assert(sizeof(struct drop_tuple) == 40, "no padding: it is hashed");
 
 struct waiting_drop {
-	struct hash_node node; /* by its tuple */
+	struct waiting_drop *next; /* an older one of its tuple */
 	TAILQ_ENTRY(waiting_drop) by_age;
 	struct drop_tuple tuple;
 	uint32_t netns, ifindex;
@@ -40,33 +38,35 @@ struct waiting_drop {
 
 /* ---- Waiting ---------------------------------------------------------------------------- */
 
-static uint64_t hash_tuple(const struct flow_drops *drops,
-			   const struct drop_tuple *tuple)
-{
-	return hash_bytes(tuple, sizeof(*tuple), drops->secret);
-}
-
-static bool has_tuple(const struct hash_node *node, const void *tuple)
-{
-	return !memcmp(&((const struct waiting_drop *)node)->tuple, tuple,
-		       sizeof(struct drop_tuple));
-}
-
 /* @return false: no memory */
 static bool add_waiting(struct flow_drops *drops, struct waiting_drop *drop)
 {
-	if (!hash_table_add(&drops->by_tuple, &drop->node,
-			    hash_tuple(drops, &drop->tuple)))
+	drop->next = slots_pointer(&drops->by_tuple, &drop->tuple);
+	if (!slots_set_pointer(&drops->by_tuple, &drop->tuple,
+			       sizeof(drop->tuple), drop))
 		return false;
 	TAILQ_INSERT_HEAD(&drops->waiting, drop, by_age);
+	drops->n_waiting++;
 	count_add(&drops->counts.pending, &drop->count);
 	return true;
 }
 
 static void remove_waiting(struct flow_drops *drops, struct waiting_drop *drop)
 {
-	hash_table_remove(&drops->by_tuple, &drop->node);
+	struct waiting_drop *first =
+		slots_pointer(&drops->by_tuple, &drop->tuple);
+	struct waiting_drop **at = &first;
+
+	while (*at != drop)
+		at = &(*at)->next;
+	*at = drop->next;
+	if (first)
+		slots_set_pointer(&drops->by_tuple, &drop->tuple,
+				  sizeof(drop->tuple), first);
+	else
+		slots_remove(&drops->by_tuple, &drop->tuple);
 	TAILQ_REMOVE(&drops->waiting, drop, by_age);
+	drops->n_waiting--;
 	drops->counts.pending.packets -= drop->count.packets;
 	drops->counts.pending.bytes -= drop->count.bytes;
 	free(drop);
@@ -114,15 +114,14 @@ static struct waiting_drop *find_waiting(struct flow_drops *drops,
 					 const struct drop_tuple *tuple)
 {
 	const bool has_reason = drop->record.has & NETOBS_DROP_HAS_REASON;
-	struct waiting_drop *it = hash_table_find(
-		&drops->by_tuple, hash_tuple(drops, tuple), has_tuple, tuple);
+	struct waiting_drop *it = slots_pointer(&drops->by_tuple, tuple);
 
 	while (it &&
 	       (drops->flip_ns - it->first_flip_ns >
 			drops->wait_ns / WAITING_PARTS ||
 		it->netns != drop->netns_inode || it->ifindex != drop->ifindex ||
 		it->has_reason != has_reason || it->reason != drop->reason))
-		it = hash_table_find_again(&it->node, has_tuple, tuple);
+		it = it->next;
 	return it;
 }
 
@@ -152,7 +151,7 @@ static void make_wait(struct flow_drops *drops, const struct netobs_drop *drop)
 		waiting->last_ns = max_i64(waiting->last_ns, known->last_ns);
 		remove_waiting(drops, known);
 	}
-	if (drops->by_tuple.n >= FLOW_DROPS_MAX)
+	if (drops->n_waiting >= FLOW_DROPS_MAX)
 		expire_oldest(drops, &drops->counts.no_room);
 	if (add_waiting(drops, waiting))
 		return;
@@ -281,12 +280,10 @@ static void add_drop(struct flow_drops *drops, struct netobs_flow *record,
 static void take_tuple(struct flow_drops *drops, struct netobs_flow *record,
 		       const struct drop_tuple *tuple, int64_t *last_ns)
 {
-	struct waiting_drop *drop = hash_table_find(
-		&drops->by_tuple, hash_tuple(drops, tuple), has_tuple, tuple);
+	struct waiting_drop *drop = slots_pointer(&drops->by_tuple, tuple);
 
 	while (drop) {
-		struct waiting_drop *next =
-			hash_table_find_again(&drop->node, has_tuple, tuple);
+		struct waiting_drop *next = drop->next;
 
 		if (was_seen(drops, record, drop)) {
 			add_drop(drops, record, drop, last_ns);
@@ -307,7 +304,7 @@ static void fill_drops(void *data, struct netobs_flow *record, void *ctx)
 	int64_t last_ns = INT64_MIN;
 
 	(void)data;
-	if (!drops->by_tuple.n)
+	if (!drops->n_waiting)
 		return;
 	set_tuple(&tuple, record->src, record->dst, record->src_port,
 		  has_ports ? record->dst_port : type_code);
@@ -432,7 +429,6 @@ void flow_drops_init(struct flow_drops *drops, const struct host *host,
 			   .add_stats = add_stats,
 			   .ctx = drops },
 	};
-	secret_fill(drops->secret, sizeof(drops->secret));
 	TAILQ_INIT(&drops->waiting);
 }
 
@@ -455,6 +451,6 @@ void flow_drops_close(struct flow_drops *drops)
 	flow_drops_expire(drops, INT64_MAX);
 	drop_feed_leave(TAKE_PTR(drops->feed), &drops->taker);
 	spaces_done(&drops->spaces);
-	hash_table_free(&drops->by_tuple);
+	slots_free(&drops->by_tuple);
 	drops->host = NULL;
 }

@@ -14,7 +14,7 @@
 #ifndef NETOBS_DROPS_FLOW_DROPS_H
 #define NETOBS_DROPS_FLOW_DROPS_H
 
-#include "base/hash_table.h"
+#include "base/slots.h"
 #include "base/log.h"
 #include "bpf/types.h"
 #include "drop_feed.h"
@@ -25,7 +25,6 @@
 
 enum {
 	FLOW_DROPS_MAX = 1 << 16, /* drops that wait: 9 MiB */
-	FLOW_DROPS_WORDS = 10,	  /* of a tuple */
 };
 
 /* Since the beginning: all = in_flows + pending + no_flow + no_tuple + no_room. */
@@ -60,9 +59,9 @@ struct flow_drops {
 	int64_t flip_ns; /* end of the generation of drops that was drained last */
 	int64_t wait_ns; /* how long drops wait after that for a record */
 
-	struct hash_table by_tuple;			 /* those that wait */
+	struct slots by_tuple; /* pointers to the newest drop of each tuple that waits */
 	TAILQ_HEAD(waiting_drops, waiting_drop) waiting; /* the newest first */
-	uint32_t secret[FLOW_DROPS_WORDS];
+	uint32_t n_waiting;
 
 	struct flow_drop_counts counts;
 	struct flow_extra extra; /* for merge_options.extras */

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "journey_state.h"
 
-#include "base/hash_table.h"
+#include "base/slots.h"
 #include "base/util.h"
-#include "base/hash.h"
 
 enum { FIRST_EVENTS = 8 };
 
@@ -26,18 +25,19 @@ static const int64_t patience_ns[DATAGRAM_STATES] = {
 enum datagram_mark { DATAGRAM_BUFFER, DATAGRAM_IP_ID, DATAGRAM_ECHO };
 
 struct datagram_key {
-	struct hash_node node;
+	struct {
+		const struct direction *direction;
+		uint64_t mark; /* enum datagram_mark */
+		uint64_t value;
+	} key;
 	SLIST_ENTRY(datagram_key) next_own;
 	struct datagram *datagram;
-	uint64_t value;
-	enum datagram_mark mark;
 };
 
 TAILQ_HEAD(datagram_list, datagram);
 
 /* A socket with unread datagrams, in the order in which these are read. */
 struct reader {
-	struct hash_node node;
 	uint64_t socket;
 	struct datagram_list datagrams;
 };
@@ -64,7 +64,7 @@ struct datagram {
 
 struct datagrams {
 	struct datagram_list states[DATAGRAM_STATES];
-	struct hash_table keys, readers;
+	struct slots keys, readers; /* pointers, by key and by socket */
 	uint32_t n;
 };
 
@@ -175,41 +175,18 @@ static void deliver_datagram(const struct datagram *datagram,
 
 /* ---- Keys -------------------------------------------------------------------------------- */
 
-struct wanted_key {
-	const struct direction *direction;
-	enum datagram_mark mark;
-	uint64_t value;
-};
-
-static uint64_t hash_key(const struct wanted_key *wanted)
-{
-	return hash_finish(
-		hash_finish((uintptr_t)wanted->direction ^ wanted->mark) ^
-		wanted->value);
-}
-
-static bool is_key(const struct hash_node *node, const void *wanted)
-{
-	const struct datagram_key *key = (const void *)node;
-	const struct wanted_key *other = wanted;
-
-	return key->value == other->value && key->mark == other->mark &&
-	       key->datagram->direction == other->direction;
-}
-
 static struct datagram_key *find_key(const struct datagrams *datagrams,
 				     const struct direction *direction,
 				     enum datagram_mark mark, uint64_t value)
 {
-	const struct wanted_key wanted = { direction, mark, value };
+	const struct datagram_key wanted = { .key = { direction, mark, value } };
 
-	return hash_table_find(&datagrams->keys, hash_key(&wanted), is_key,
-			       &wanted);
+	return slots_pointer(&datagrams->keys, &wanted.key);
 }
 
 static void remove_key(struct datagrams *datagrams, struct datagram_key *key)
 {
-	hash_table_remove(&datagrams->keys, &key->node);
+	slots_remove(&datagrams->keys, &key->key);
 	SLIST_REMOVE(&key->datagram->keys, key, datagram_key, next_own);
 	free(key);
 }
@@ -218,15 +195,16 @@ static void remove_key(struct datagrams *datagrams, struct datagram_key *key)
 static void add_key(struct datagrams *datagrams, struct datagram *datagram,
 		    enum datagram_mark mark, uint64_t value)
 {
-	const struct wanted_key wanted = { datagram->direction, mark, value };
 	struct datagram_key *key = malloc(sizeof(*key));
 
 	if (!key)
 		return;
-	*key = (struct datagram_key){ .datagram = datagram,
-				      .value = value,
-				      .mark = mark };
-	if (!hash_table_add(&datagrams->keys, &key->node, hash_key(&wanted))) {
+	*key = (struct datagram_key){
+		.key = { datagram->direction, mark, value },
+		.datagram = datagram,
+	};
+	if (!slots_set_pointer(&datagrams->keys, &key->key, sizeof(key->key),
+			       key)) {
 		free(key);
 		return;
 	}
@@ -234,18 +212,6 @@ static void add_key(struct datagrams *datagrams, struct datagram *datagram,
 }
 
 /* ---- Sockets ----------------------------------------------------------------------------- */
-
-static bool is_socket(const struct hash_node *node, const void *socket)
-{
-	return ((const struct reader *)node)->socket == *(const uint64_t *)socket;
-}
-
-static struct reader *find_reader(const struct datagrams *datagrams,
-				  uint64_t socket)
-{
-	return hash_table_find(&datagrams->readers, hash_finish(socket),
-			       is_socket, &socket);
-}
 
 static struct reader *add_reader(struct datagrams *datagrams, uint64_t socket)
 {
@@ -255,8 +221,8 @@ static struct reader *add_reader(struct datagrams *datagrams, uint64_t socket)
 		return NULL;
 	reader->socket = socket;
 	TAILQ_INIT(&reader->datagrams);
-	if (hash_table_add(&datagrams->readers, &reader->node,
-			   hash_finish(socket)))
+	if (slots_set_pointer(&datagrams->readers, &socket, sizeof(socket),
+			      reader))
 		return reader;
 	free(reader);
 	return NULL;
@@ -269,7 +235,7 @@ static void join_reader(struct datagrams *datagrams, struct datagram *datagram,
 	struct reader *reader = NULL;
 
 	if (socket)
-		reader = find_reader(datagrams, socket) ?:
+		reader = slots_pointer(&datagrams->readers, &socket) ?:
 				 add_reader(datagrams, socket);
 	datagram->reader = reader;
 	if (reader)
@@ -286,7 +252,7 @@ static void leave_reader(struct datagrams *datagrams, struct datagram *datagram)
 	datagram->reader = NULL;
 	if (!TAILQ_EMPTY(&reader->datagrams))
 		return;
-	hash_table_remove(&datagrams->readers, &reader->node);
+	slots_remove(&datagrams->readers, &reader->socket);
 	free(reader);
 }
 
@@ -553,7 +519,8 @@ static void take_read(struct datagrams *datagrams,
 		      const struct journey_event *event,
 		      struct journey_draft *draft)
 {
-	struct reader *reader = find_reader(datagrams, event->socket);
+	struct reader *reader =
+		slots_pointer(&datagrams->readers, &event->socket);
 	struct datagram *datagram, *next, *left;
 
 	if (!reader)
@@ -641,7 +608,7 @@ void datagrams_free(struct datagrams *datagrams)
 {
 	if (!datagrams)
 		return;
-	hash_table_free(&datagrams->keys);
-	hash_table_free(&datagrams->readers);
+	slots_free(&datagrams->keys);
+	slots_free(&datagrams->readers);
 	free(datagrams);
 }

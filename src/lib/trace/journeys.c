@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "journeys.h"
 
-#include "base/hash.h"
-#include "base/hash_table.h"
+#include "base/slots.h"
 #include "base/util.h"
 #include "journey_state.h"
 
@@ -17,14 +16,13 @@ enum {
 #define DELAY_NS (5 * NSEC_PER_MSEC)
 
 struct connection {
-	struct hash_node node;
 	uint64_t id;
 	struct direction directions[DIRECTIONS];
 };
 
 struct journeys {
-	struct hash_table connections;
-	uint64_t n_held;	      /* events */
+	struct slots connections; /* pointers, by id */
+	uint64_t n_held;	  /* events */
 	struct journey_queue waiting; /* by time, until earlier ones cannot come any more */
 	int64_t newest_ns;
 	uint64_t last_id;
@@ -34,27 +32,27 @@ struct journeys {
 
 /* ---- Connections --------------------------------------------------------------------------- */
 
-static bool has_id(const struct hash_node *node, const void *id)
+static struct connection *connection_at(const struct journeys *journeys,
+					uint32_t index)
 {
-	return ((const struct connection *)node)->id == *(const uint64_t *)id;
-}
+	const struct {
+		uint64_t id;
+		struct connection *connection;
+	} *item = slots_at(&journeys->connections, index);
 
-static struct connection *find_connection(const struct journeys *journeys,
-					  uint64_t id)
-{
-	return hash_table_find(&journeys->connections, hash_finish(id), has_id,
-			       &id);
+	return item->connection;
 }
 
 static struct connection *get_connection(struct journeys *journeys, uint64_t id)
 {
-	struct connection *connection = find_connection(journeys, id);
+	struct connection *connection =
+		slots_pointer(&journeys->connections, &id);
 
 	if (connection)
 		return connection;
 	connection = calloc(1, sizeof(*connection));
-	if (!connection || !hash_table_add(&journeys->connections,
-					   &connection->node, hash_finish(id))) {
+	if (!connection || !slots_set_pointer(&journeys->connections, &id,
+					      sizeof(id), connection)) {
 		free(connection);
 		return NULL;
 	}
@@ -67,7 +65,7 @@ static struct connection *get_connection(struct journeys *journeys, uint64_t id)
 static void remove_connection(struct journeys *journeys,
 			      struct connection *connection)
 {
-	hash_table_remove(&journeys->connections, &connection->node);
+	slots_remove(&journeys->connections, &connection->id);
 	for (int i = 0; i < DIRECTIONS; i++) {
 		datagrams_end(journeys->datagrams, &connection->directions[i],
 			      NULL);
@@ -120,14 +118,13 @@ static void take_event(struct journey_event *event, void *ctx)
 /* The limit is one for all connections: many of them with few events each must be bounded, too. */
 static void limit_held(struct journeys *journeys)
 {
-	struct connection *it = NULL;
-
 	if (journeys->n_held - journeys->waiting.n <= HELD_MAX)
 		return;
 	datagrams_halve(journeys->datagrams, &journeys->draft);
-	while ((it = hash_table_next(&journeys->connections, it)))
-		for (int i = 0; i < DIRECTIONS; i++)
-			direction_halve(&it->directions[i], &journeys->draft);
+	for (uint32_t i = 0; i < DIRECTIONS * journeys->connections.n; i++)
+		direction_halve(&connection_at(journeys, i / DIRECTIONS)
+					 ->directions[i % DIRECTIONS],
+				&journeys->draft);
 }
 
 static void take_before(struct journeys *journeys, int64_t until_ns)
@@ -287,7 +284,8 @@ static bool is_waiting(const struct direction *direction)
 
 bool journeys_is_waiting(const struct journeys *journeys, uint64_t connection)
 {
-	const struct connection *found = find_connection(journeys, connection);
+	const struct connection *found =
+		slots_pointer(&journeys->connections, &connection);
 
 	return found && (is_waiting(&found->directions[0]) ||
 			 is_waiting(&found->directions[1]));
@@ -336,15 +334,8 @@ static void end_all(struct journeys *journeys,
 		    void (*end)(struct journeys *journeys,
 				struct connection *connection))
 {
-	struct connection *it = hash_table_next(&journeys->connections, NULL);
-
-	while (it) {
-		struct connection *next =
-			hash_table_next(&journeys->connections, it);
-
-		end(journeys, it);
-		it = next;
-	}
+	while (journeys->connections.n)
+		end(journeys, connection_at(journeys, 0));
 }
 
 void journeys_end(struct journeys *journeys, uint64_t connection)
@@ -356,7 +347,7 @@ void journeys_end(struct journeys *journeys, uint64_t connection)
 		end_all(journeys, end_connection);
 		return;
 	}
-	found = find_connection(journeys, connection);
+	found = slots_pointer(&journeys->connections, &connection);
 	if (found)
 		end_connection(journeys, found);
 }
@@ -385,7 +376,7 @@ void journeys_free(struct journeys *journeys)
 		free(journeys->waiting.items[i].event);
 	free(journeys->waiting.items);
 	end_all(journeys, remove_connection);
-	hash_table_free(&journeys->connections);
+	slots_free(&journeys->connections);
 	datagrams_free(journeys->datagrams);
 	free(journeys);
 }

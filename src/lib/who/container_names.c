@@ -2,8 +2,7 @@
 #include "container_names.h"
 
 #include "base/clock.h"
-#include "base/hash.h"
-#include "base/hash_table.h"
+#include "base/slots.h"
 #include "base/util.h"
 #include "base/worker.h"
 #include "container_places.h"
@@ -26,10 +25,10 @@ enum {
 	RETRIES = 11,
 	REFRESH_MS = 60000,
 	LOGGED_MAX = 16, /* files that cannot be read */
+	ID_KEY = CONTAINER_ID_SIZE - 1,
 };
 
 struct named_container {
-	struct hash_node node;
 	TAILQ_ENTRY(named_container) by_use;
 	char id[CONTAINER_ID_SIZE];
 	bool is_found;
@@ -69,39 +68,22 @@ struct container_names {
 	bool is_list_due;
 	struct container_error logged[LOGGED_MAX];
 	uint32_t n_logged;
-	int64_t rested_ns;	 /* when more work may begin, CLOCK_BOOTTIME */
-	int64_t armed_ns;	 /* when the timer expires; 0: never */
-	struct hash_table table; /* of containers, by their IDs */
+	int64_t rested_ns;  /* when more work may begin, CLOCK_BOOTTIME */
+	int64_t armed_ns;   /* when the timer expires; 0: never */
+	struct slots table; /* pointers to containers, by ID_KEY of their IDs */
 	struct containers_by_use by_use; /* last used first */
-	uint32_t secret[16];		 /* of the hash of an ID */
 };
 
 static loop_fn on_names_read, on_directory, on_names_due;
 
 /* ---- The table ----------------------------------------------------------------------------- */
 
-static uint64_t hash_id(const struct container_names *names, const char *id)
-{
-	return hash_bytes(id, sizeof(names->secret), names->secret);
-}
-
-static bool has_id(const struct hash_node *node, const void *id)
-{
-	return !strcmp(((const struct named_container *)node)->id, id);
-}
-
-static struct named_container *find_container(const struct container_names *names,
-					      const char *id)
-{
-	return hash_table_find(&names->table, hash_id(names, id), has_id, id);
-}
-
 static void remove_oldest(struct container_names *names)
 {
 	struct named_container *gone =
 		TAILQ_LAST(&names->by_use, containers_by_use);
 
-	hash_table_remove(&names->table, &gone->node);
+	slots_remove(&names->table, gone->id);
 	TAILQ_REMOVE(&names->by_use, gone, by_use);
 	free(gone);
 }
@@ -118,7 +100,7 @@ static struct named_container *add_container(struct container_names *names,
 	if (!one)
 		return NULL;
 	snprintf(one->id, sizeof(one->id), "%s", id);
-	if (!hash_table_add(&names->table, &one->node, hash_id(names, id))) {
+	if (!slots_set_pointer(&names->table, one->id, ID_KEY, one)) {
 		free(one);
 		return NULL;
 	}
@@ -328,7 +310,7 @@ static int64_t retry_ns(uint32_t retries)
 static void take_query(struct container_names *names,
 		       const struct container_query *query, int64_t now_ns)
 {
-	struct named_container *one = find_container(names, query->id);
+	struct named_container *one = slots_pointer(&names->table, query->id);
 
 	if (!one && query->is_listed && names->table.n < CONTAINERS_MAX)
 		one = add_container(names, query->id);
@@ -491,7 +473,6 @@ int container_names_open(const char *root, struct loop *loop,
 	names->inotify_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	names->is_list_due = true;
 	TAILQ_INIT(&names->by_use);
-	secret_fill(names->secret, sizeof(names->secret));
 	err = start_names(names, root, loop);
 	if (err)
 		container_names_close(names);
@@ -523,7 +504,7 @@ void container_names_leave(struct container_names *names)
 		return;
 	while (names->table.n)
 		remove_oldest(names);
-	hash_table_free(&names->table);
+	slots_free(&names->table);
 	free(names->root);
 	free(names);
 }
@@ -548,7 +529,7 @@ static const struct container_facts *find_facts(struct container_names *names,
 						const char *id)
 {
 	const int64_t now_ns = clock_boot_ns();
-	struct named_container *one = find_container(names, id);
+	struct named_container *one = slots_pointer(&names->table, id);
 
 	if (!one && names->log)
 		one = add_asked(names, id);

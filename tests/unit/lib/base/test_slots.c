@@ -86,3 +86,27 @@ TEST(items_that_moved_are_found_and_those_that_went_are_not)
 	assert_int_equal(get(&slots, ITEMS - 1), 0);
 	slots_free(&slots);
 }
+
+TEST(removal_leaves_all_other_pointers)
+{
+	struct slots slots = { 0 };
+	uint64_t keys[ITEMS + 1] = { 0 };
+
+	(void)state;
+	assert_null(slots_pointer(&slots, &keys[0]));
+	for (uint64_t i = 0; i <= ITEMS; i++)
+		keys[i] = i;
+	for (uint32_t i = 0; i < ITEMS; i++)
+		assert_true(slots_set_pointer(&slots, &keys[i], sizeof(*keys),
+					      &keys[i]));
+	slots_remove(&slots, &keys[ITEMS]); /* never there */
+	for (uint32_t gone = 0; gone < ITEMS; gone++) {
+		slots_remove(&slots, &keys[gone]);
+		assert_null(slots_pointer(&slots, &keys[gone]));
+		for (uint32_t i = gone % 61; i < ITEMS; i += 61)
+			assert_ptr_equal(slots_pointer(&slots, &keys[i]),
+					 i <= gone ? NULL : &keys[i]);
+		assert_int_equal(slots.n, ITEMS - gone - 1);
+	}
+	slots_free(&slots);
+}

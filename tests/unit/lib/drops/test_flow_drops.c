@@ -296,7 +296,7 @@ TEST(more_than_there_is_room_for_are_counted)
 	}
 	assert_identity(&f.drops);
 	assert_int_equal(f.drops.counts.no_room.packets, MORE);
-	assert_int_equal(f.drops.by_tuple.n, FLOW_DROPS_MAX);
+	assert_int_equal(f.drops.n_waiting, FLOW_DROPS_MAX);
 	/* The oldest ones made room. */
 	flow.src_port = MORE - 1;
 	flow.src[12] = 0;
@@ -320,7 +320,7 @@ TEST(what_is_dropped_all_the_time_takes_a_few_places)
 		f.drops.flip_ns = i;
 		note(&f, &drop);
 		flow_drops_expire(&f.drops, i - WAIT);
-		assert_in_range(f.drops.by_tuple.n, 1, 6);
+		assert_in_range(f.drops.n_waiting, 1, 6);
 	}
 	/* None goes before its time, nor long after it. */
 	assert_in_range(f.drops.counts.pending.packets, WAIT, WAIT * 5 / 4 + 1);
@@ -390,6 +390,6 @@ TEST(random_drops_are_as_in_a_model)
 		assert_int_equal(f.drops.counts.no_flow.packets, model->no_flow);
 	}
 	flow_drops_close(&f.drops);
-	assert_int_equal(f.drops.by_tuple.n, 0);
+	assert_int_equal(f.drops.n_waiting, 0);
 	free(model);
 }
