@@ -4,7 +4,7 @@
 #include "lib_test.h"
 
 #include "base/util.h"
-#include "engine/session_programs.h"
+#include "who/session_programs.h"
 #include "who/cgroups.h"
 
 #include <bpf/bpf.h>

@@ -5,7 +5,7 @@
 
 #include "base/clock_ms.h"
 #include "base/util.h"
-#include "engine/session_programs.h"
+#include "who/session_programs.h"
 
 #include <arpa/inet.h>
 #include <bpf/libbpf.h>

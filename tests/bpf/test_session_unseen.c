@@ -7,7 +7,7 @@
 #include "lib_test.h"
 
 #include "base/util.h"
-#include "engine/session_programs.h"
+#include "who/session_programs.h"
 #include "who/sessions.h"
 
 #include <bpf/libbpf.h>

@@ -11,13 +11,13 @@
 #include "base/util.h"
 #include "bpf/parse/tunnel.h" /* a knob of programs */
 #include "capture/packets.h"
-#include "engine/alerts.h"
-#include "engine/connects.h"
-#include "engine/drop_programs.h"
+#include "alerts/alerts.h"
+#include "nat/connects.h"
+#include "drops/drop_programs.h"
 #include "engine/netfilter.h"
-#include "engine/session_programs.h"
+#include "who/session_programs.h"
 #include "engine/store.h"
-#include "engine/trace_programs.h"
+#include "trace/trace_programs.h"
 #include "filter/filter.h"
 #include "iterators.h"
 

@@ -5,7 +5,7 @@
 
 #include "alerts/flow_alerts.h"
 #include "base/life.h"
-#include "engine/alerts.h"
+#include "alerts/alerts.h"
 #include "features.h"
 #include "filter/filter.h"
 #include "who/container_names.h"

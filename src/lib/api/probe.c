@@ -6,11 +6,11 @@
  * CAP_SYS_ADMIN, which flows do not need: see tcx_probe() for the other way.
  */
 #include "attach/attach.h"
-#include "engine/connects.h"
-#include "engine/drop_programs.h"
-#include "engine/trace_programs.h"
+#include "nat/connects.h"
+#include "drops/drop_programs.h"
+#include "trace/trace_programs.h"
 #include "engine/map.h"
-#include "engine/session_programs.h"
+#include "who/session_programs.h"
 #include "host/netns.h"
 #include "flows/pipeline.h"
 #include "base/privilege.h"

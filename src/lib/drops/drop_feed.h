@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "bpf/drops.h"
 #include "drop_names.h"
-#include "engine/drop_programs.h"
+#include "drop_programs.h"
 #include "engine/map.h"
 
 #include <netobs/drop.h>

@@ -47,6 +47,15 @@ struct flow_knobs {
 };
 
 /**
+ * Find the offsets of a packet's translation in the structs of this kernel, by the BTF of the
+ * kernel or of its module nf_conntrack.
+ *
+ * @return 0; -ENOENT: the kernel has no conntrack, or the module is not loaded; -EPROTO: its
+ *         structs have an unknown layout; others from libbpf
+ */
+int nat_find_layout(struct nat_layout *ret_layout, const struct log *log);
+
+/**
  * Load the maps, without programs: takes the first reference to @maps.
  *
  * @return 0, or -errno, which is logged; -ESTALE: the maps to be adopted differ

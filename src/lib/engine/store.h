@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "connections.h"
 #include "flow_programs.h"
-#include "nat.h"
 #include "overflow.h"
 #include "rates.h"
 #include "tables.h"

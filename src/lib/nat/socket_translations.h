@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * Translation when a socket connects, by other BPF programs, such as those of a load balancer.
- * Conntrack has no entry for it, but the programs of engine/connects.h report it with the socket: the
+ * Conntrack has no entry for it, but the programs of connects.h report it with the socket: the
  * table has a translation from the address that the process asked for to the address in its packets.
  *
  * Such packets have the same tuple at all interfaces: the one after the original direction's
@@ -12,7 +12,7 @@
 #ifndef NETOBS_NAT_SOCKET_TRANSLATIONS_H
 #define NETOBS_NAT_SOCKET_TRANSLATIONS_H
 
-#include "engine/connects.h"
+#include "connects.h"
 #include "translation_search.h"
 #include "who/spaces.h"
 

@@ -7,7 +7,7 @@
 #ifndef NETOBS_NAT_TRANSLATIONS_H
 #define NETOBS_NAT_TRANSLATIONS_H
 
-#include "engine/nat.h"
+#include "nat.h"
 #include "flows/flow_extra.h"
 #include "socket_translations.h"
 #include "translation_table.h"

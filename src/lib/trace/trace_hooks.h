@@ -8,7 +8,7 @@
 #define NETOBS_TRACE_TRACE_HOOKS_H
 
 #include "base/log.h"
-#include "engine/trace_programs.h"
+#include "trace_programs.h"
 #include "host/netns.h"
 
 #include <stdbool.h>

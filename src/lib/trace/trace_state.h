@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/life.h"
 #include "drops/drop_names.h"
-#include "engine/trace_programs.h"
+#include "trace_programs.h"
 #include "filter/filter.h"
 #include "journeys.h"
 #include "trace_hooks.h"

@@ -2,7 +2,7 @@
 #include "cgroups.h"
 
 #include "base/util.h"
-#include "engine/session_programs.h"
+#include "session_programs.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

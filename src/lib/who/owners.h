@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "cgroups.h"
 #include "container_names.h"
-#include "engine/session_programs.h"
+#include "session_programs.h"
 #include "owner_table.h"
 
 #include <netobs/record.h>

@@ -11,7 +11,7 @@
 #include "engine/map.h"
 #include "cgroups.h"
 #include "container_names.h"
-#include "engine/session_programs.h"
+#include "session_programs.h"
 #include "sessions.h"
 
 #include <bpf/bpf.h>

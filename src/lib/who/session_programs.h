@@ -4,12 +4,12 @@
  * find the owners of sockets that change hands, and are left out where the kernel lacks
  * their hooks.
  */
-#ifndef NETOBS_ENGINE_SESSION_PROGRAMS_H
-#define NETOBS_ENGINE_SESSION_PROGRAMS_H
+#ifndef NETOBS_WHO_SESSION_PROGRAMS_H
+#define NETOBS_WHO_SESSION_PROGRAMS_H
 
 #include "base/log.h"
 #include "bpf/session.h"
-#include "program_set.h"
+#include "engine/program_set.h"
 
 #include <bpf/libbpf.h>
 #include <stdbool.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* The programs that see dropped packets, in the variant whose arguments this kernel has. */
-#ifndef NETOBS_ENGINE_DROP_PROGRAMS_H
-#define NETOBS_ENGINE_DROP_PROGRAMS_H
+#ifndef NETOBS_DROPS_DROP_PROGRAMS_H
+#define NETOBS_DROPS_DROP_PROGRAMS_H
 
 #include "bpf/drops.h"
-#include "program_set.h"
+#include "engine/program_set.h"
 
 #include <stdbool.h>
 

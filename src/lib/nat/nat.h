@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/*
- * The kernel side of address translation: the layout of conntrack, and the reports of the flow
- * programs, which nat/translations.h interprets.
- */
-#ifndef NETOBS_ENGINE_NAT_H
-#define NETOBS_ENGINE_NAT_H
+/* Reports of translations from the flow programs, which translations.h interprets. */
+#ifndef NETOBS_NAT_NAT_H
+#define NETOBS_NAT_NAT_H
 
 #include "base/log.h"
 #include "bpf/nat.h"
@@ -14,15 +11,6 @@
 
 struct program_set;
 struct ring_buffer;
-
-/**
- * Find the offsets of a packet's translation in the structs of this kernel, by the BTF of the
- * kernel or of its module nf_conntrack.
- *
- * @return 0; -ENOENT: the kernel has no conntrack, or the module is not loaded; -EPROTO: its
- *         structs have an unknown layout; others from libbpf
- */
-int nat_find_layout(struct nat_layout *ret_layout, const struct log *log);
 
 /* All zeroes: off. */
 struct nat {

@@ -3,7 +3,7 @@
 
 #include "base/util.h"
 #include "drops.skel.h"
-#include "map.h"
+#include "engine/map.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

@@ -5,8 +5,8 @@
 #include "base/util.h"
 #include "connect.skel.h"
 #include "connect_traced.skel.h"
-#include "control_group.h"
-#include "map.h"
+#include "engine/control_group.h"
+#include "engine/map.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>

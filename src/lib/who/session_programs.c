@@ -3,7 +3,7 @@
 
 #include "base/util.h"
 #include "base/worker.h"
-#include "control_group.h"
+#include "engine/control_group.h"
 #include "session_accept.skel.h"
 #include "session_io.skel.h"
 #include "sessions.skel.h"

@@ -6,7 +6,7 @@
 #include "base/util.h"
 #include "bpf/parse/tunnel.h" /* a knob of the skeleton */
 #include "alerts.skel.h"
-#include "map.h"
+#include "engine/map.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

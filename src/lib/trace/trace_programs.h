@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* The programs of the tracer: those whose tracepoints the kernel has. */
-#ifndef NETOBS_ENGINE_TRACE_PROGRAMS_H
-#define NETOBS_ENGINE_TRACE_PROGRAMS_H
+#ifndef NETOBS_TRACE_TRACE_PROGRAMS_H
+#define NETOBS_TRACE_TRACE_PROGRAMS_H
 
 #include "base/log.h"
 #include "bpf/nat.h"
 #include "bpf/trace.h"
-#include "program_set.h"
+#include "engine/program_set.h"
 
 #include <bpf/libbpf.h>
 #include <stdbool.h>

@@ -2,9 +2,9 @@
 #include "trace_programs.h"
 
 #include "base/util.h"
-#include "map.h"
-#include "nat.h"
-#include "netfilter.h"
+#include "engine/map.h"
+#include "engine/flow_programs.h"
+#include "engine/netfilter.h"
 #include "bpf/parse/tunnel.h"
 #include "bpf/store/hash.h"
 #include "trace.skel.h"

@@ -3,12 +3,12 @@
  * The programs that see the address a process connects to, and the address that other programs
  * replace it by. nat/socket_translations.h interprets their reports.
  */
-#ifndef NETOBS_ENGINE_CONNECTS_H
-#define NETOBS_ENGINE_CONNECTS_H
+#ifndef NETOBS_NAT_CONNECTS_H
+#define NETOBS_NAT_CONNECTS_H
 
 #include "base/log.h"
 #include "bpf/connect.h"
-#include "program_set.h"
+#include "engine/program_set.h"
 
 #include <stdbool.h>
 

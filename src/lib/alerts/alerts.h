@@ -3,11 +3,11 @@
  * The kernel side of rules about connections: tables of rules, filters, counters, and the ring
  * buffer that alerts come through.
  */
-#ifndef NETOBS_ENGINE_ALERTS_H
-#define NETOBS_ENGINE_ALERTS_H
+#ifndef NETOBS_ALERTS_ALERTS_H
+#define NETOBS_ALERTS_ALERTS_H
 
 #include "bpf/alert.h"
-#include "store.h"
+#include "engine/store.h"
 
 /* All zeroes: alerts are off. */
 struct alerts {
