@@ -154,20 +154,20 @@ endfunction()
 # What fuzz_X.c drives, from the top of the tree or where it was made; sinks add their own:
 # NETOBS_FUZZ_SOURCES_X, NETOBS_FUZZ_FLAGS_X and NETOBS_FUZZ_LIBRARIES_X.
 file(GLOB spool_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} src/lib/sink/spool/*.c)
-set(NETOBS_FUZZ_SOURCES_alert_rule src/lib/alerts/rule.c src/lib/base/suggest.c)
+set(NETOBS_FUZZ_SOURCES_alert_rule src/lib/alerts/rule.c src/lib/base/log.c src/lib/base/options.c
+	src/lib/base/text.c)
 set(NETOBS_FUZZ_SOURCES_annotate src/cli/annotate/flow_face.c src/cli/annotate/layouts.c
 	src/cli/annotate/record_find.c src/cli/annotate/record_index.c
 	src/cli/annotate/record_input.c src/cli/annotate/record_news.c
-	src/lib/base/hash.c src/lib/base/json_reader.c src/lib/base/safe_text.c src/lib/base/slots.c)
+	src/lib/base/hash.c src/lib/base/json_reader.c src/lib/base/slots.c src/lib/base/text.c)
 set(NETOBS_FUZZ_SOURCES_bulk_answer src/lib/sinks/http/bulk_answer.c)
-set(NETOBS_FUZZ_SOURCES_conf src/service/conf.c src/lib/base/io.c src/lib/base/safe_text.c)
+set(NETOBS_FUZZ_SOURCES_conf src/service/conf.c src/lib/base/io.c src/lib/base/text.c)
 set(NETOBS_FUZZ_SOURCES_container_facts src/lib/who/container_facts.c src/lib/base/json_reader.c)
 set(NETOBS_FUZZ_SOURCES_otlp src/lib/sinks/otlp/answer.c src/lib/sinks/grpc/status.c)
 set(NETOBS_FUZZ_SOURCES_parse tests/harness/host.c tests/harness/packet.c tests/harness/samples.c)
 set(NETOBS_FUZZ_SOURCES_pcapng src/lib/capture/pcapng_file.c)
-set(NETOBS_FUZZ_SOURCES_spool ${spool_sources} src/lib/base/crc32c.c src/lib/base/io.c
-	src/lib/base/outage.c src/lib/base/own_file.c src/lib/base/safe_text.c
-	src/lib/base/worker.c)
+set(NETOBS_FUZZ_SOURCES_spool ${spool_sources} src/lib/base/hash.c src/lib/base/io.c
+	src/lib/base/outage.c src/lib/base/text.c src/lib/base/worker.c)
 
 set(fuzz_sanitizers -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all)
 

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -91,4 +92,91 @@ int io_read_password(const char *path, char *text, size_t size)
 		return -ENAMETOOLONG;
 	text[strcspn(text, "\r\n")] = '\0';
 	return *text ? 0 : -ENODATA;
+}
+
+const char *own_file_refusal(int dir_fd, const struct stat *info)
+{
+	struct stat dir;
+
+	if (!S_ISREG(info->st_mode))
+		return "is no file";
+	if (!info->st_uid || info->st_uid == geteuid())
+		return NULL;
+	return !fstatat(dir_fd, "", &dir, AT_EMPTY_PATH) &&
+			       dir.st_uid == info->st_uid ?
+		       NULL :
+		       "belongs to another user";
+}
+
+int own_file_open(int dir_fd, const char *name, int flags, const char **ret_why)
+{
+	cleanup_fd int fd = openat(
+		dir_fd, name,
+		flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+	const char *why;
+	struct stat info;
+
+	if (fd < 0 || fstat(fd, &info))
+		return -errno;
+	why = own_file_refusal(dir_fd, &info);
+	if (!why && info.st_mode & (S_IWGRP | S_IWOTH))
+		why = "can be written to by other users";
+	if (!why)
+		return TAKE_FD(fd);
+	*ret_why = why;
+	return -EPERM;
+}
+
+/* ---- Shared descriptors ------------------------------------------------------------- */
+
+struct shared_fd {
+	atomic_int users;
+	int fd;
+	int beside; /* -1: nothing */
+};
+
+struct shared_fd *shared_fd_new(int fd)
+{
+	struct shared_fd *shared = malloc(sizeof(*shared));
+
+	if (!shared) {
+		close_fd(&fd);
+		return NULL;
+	}
+	shared->users = 1;
+	shared->fd = fd;
+	shared->beside = -1;
+	return shared;
+}
+
+void shared_fd_put_beside(struct shared_fd *shared, int fd)
+{
+	close_fd(&shared->beside);
+	shared->beside = fd;
+}
+
+int shared_fd_beside(const struct shared_fd *shared)
+{
+	return shared ? shared->beside : -1;
+}
+
+struct shared_fd *shared_fd_ref(struct shared_fd *shared)
+{
+	if (shared)
+		atomic_fetch_add(&shared->users, 1);
+	return shared;
+}
+
+void shared_fd_unref(struct shared_fd *shared)
+{
+	if (!shared || atomic_fetch_sub(&shared->users, 1) > 1)
+		return;
+	close_fd(&shared->fd);
+	close_fd(&shared->beside);
+	free(shared);
+}
+
+int shared_fd_get(const struct shared_fd *shared)
+{
+	return shared ? shared->fd : -1;
 }

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 /* FNV-1a. */
 static uint64_t hash_reason(const char *reason)
@@ -71,4 +72,42 @@ void outage_note(struct outage *outage, const struct log *log, const char *name,
 		outage_log(outage, log, NETOBS_LOG_WARNING, strerror(-err),
 			   "cannot write to %s: %s; trying again", name,
 			   strerror(-err));
+}
+
+/* ---- Delays ------------------------------------------------------------------------- */
+
+uint32_t backoff_delay_ms(const struct backoff *backoff, uint32_t failures)
+{
+	uint64_t first_ms = backoff->first_ms ?: BACKOFF_FIRST_MS;
+	uint64_t delay = min_u64(first_ms << min_u64(failures, 16),
+				 backoff->most_ms ?: BACKOFF_MOST_MS);
+	uint8_t random = 0;
+
+	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0)
+		random = 0;
+	return (uint32_t)(delay - delay * random / 4 / UINT8_MAX);
+}
+
+void backoff_wait(struct backoff *backoff, int64_t from_ms)
+{
+	backoff->due_ms =
+		max_i64(from_ms + backoff_delay_ms(backoff, backoff->failures),
+			now_ms());
+	backoff->failures++;
+}
+
+bool backoff_is_due(const struct backoff *backoff)
+{
+	return !backoff->due_ms || now_ms() >= backoff->due_ms;
+}
+
+int backoff_left_ms(const struct backoff *backoff)
+{
+	return until_ms(backoff->due_ms);
+}
+
+void backoff_reset(struct backoff *backoff)
+{
+	backoff->failures = 0;
+	backoff->due_ms = 0;
 }

@@ -244,3 +244,143 @@ void text_append(char *buf, size_t size, const char *format, ...)
 	vsnprintf(buf + used, size - used, format, args);
 	va_end(args);
 }
+
+/* ---- Text that is safe for its place ------------------------------------------------ */
+
+void safe_cell(char *text)
+{
+	for (; *text; text++) {
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+	}
+}
+
+void safe_line(char *text)
+{
+	const uint8_t *s = (const uint8_t *)text;
+	char *to = text;
+	size_t len;
+
+	for (; *s; s += len ?: 1) {
+		len = utf8_length(s);
+		if (!len || utf8_control(s)) {
+			*to++ = '?';
+		} else {
+			memmove(to, s, len);
+			to += len;
+		}
+	}
+	*to = '\0';
+}
+
+static char *put_control(char *to, uint8_t control)
+{
+	memcpy(to, "\\\\x", 3); /* "\\" is a backslash */
+	memcpy(to + 3, hex + 2U * control, 2);
+	return to + 5;
+}
+
+size_t safe_label(char *to, const char *text, size_t most)
+{
+	const uint8_t *s = (const uint8_t *)text;
+	const char *begin = to;
+	uint8_t control;
+	size_t len;
+
+	for (; *s && (size_t)(s - (const uint8_t *)text) < most; s += len ?: 1) {
+		len = utf8_length(s);
+		control = utf8_control(s);
+		if (!len) {
+			memcpy(to, UTF8_REPLACEMENT, 3);
+			to += 3;
+		} else if (*s == '\n') {
+			*to++ = '\\';
+			*to++ = 'n';
+		} else if (control) {
+			to = put_control(to, control);
+		} else {
+			if (*s == '"' || *s == '\\')
+				*to++ = '\\';
+			memcpy(to, s, len);
+			to += len;
+		}
+	}
+	if (*s) {
+		memcpy(to, "...", 3);
+		to += 3;
+	}
+	return (size_t)(to - begin);
+}
+
+void safe_utf8_cut(char *to, size_t size, const char *text, size_t len)
+{
+	uint8_t next[4] = { 0 };
+	size_t n;
+
+	for (; len && *text; text += n, len -= n) {
+		/* What is behind @text is not read, and a NUL ends a character. */
+		memset(next, 0, sizeof(next));
+		memcpy(next, text, len < sizeof(next) ? len : sizeof(next));
+		n = utf8_length(next);
+		if (!n)
+			next[0] = '?';
+		n = n ?: 1;
+		if (n > size)
+			return;
+		memcpy(to, next, n);
+		to += n;
+		size -= n;
+	}
+}
+
+/* ---- Names for people --------------------------------------------------------------- */
+
+/* IANA "Protocol Numbers" */
+static const char *const protocols[] = {
+	[0] = "HOPOPT",	  [1] = "ICMP",	  [2] = "IGMP",	  [4] = "IPIP",
+	[6] = "TCP",	  [17] = "UDP",	  [33] = "DCCP",  [41] = "IPv6",
+	[47] = "GRE",	  [50] = "ESP",	  [51] = "AH",	  [58] = "ICMPv6",
+	[59] = "no-next", [88] = "EIGRP", [89] = "OSPF",  [103] = "PIM",
+	[112] = "VRRP",	  [115] = "L2TP", [132] = "SCTP", [136] = "UDPLite",
+};
+
+void human_protocol(char *buf, size_t size, uint8_t proto)
+{
+	const char *name = proto < sizeof(protocols) / sizeof(protocols[0]) ?
+				   protocols[proto] :
+				   NULL;
+
+	if (name)
+		snprintf(buf, size, "%s", name);
+	else
+		snprintf(buf, size, "proto-%u", proto);
+}
+
+const char *tunnel_name(uint8_t type)
+{
+	static const char *const names[] = {
+		[NETOBS_TUNNEL_VXLAN] = "vxlan",
+		[NETOBS_TUNNEL_GENEVE] = "geneve",
+		[NETOBS_TUNNEL_GRE] = "gre",
+		[NETOBS_TUNNEL_IPIP] = "ipip",
+		[NETOBS_TUNNEL_GTPU] = "gtpu",
+		[NETOBS_TUNNEL_SRV6] = "srv6",
+	};
+
+	return type < sizeof(names) / sizeof(names[0]) ? names[type] : NULL;
+}
+
+const char *human_tunnel_name(uint8_t type)
+{
+	return tunnel_name(type) ?: "tunnel";
+}
+
+void human_endpoint(char *buf, size_t size, const char *host, const char *port)
+{
+	const bool has_colon = strchr(host, ':');
+
+	/* Long names are cut: gcc 12 warns of it where the result is not used. */
+	if (snprintf(buf, size, "%s%s%s:%s", has_colon ? "[" : "", host,
+		     has_colon ? "]" : "", port) < 0)
+		*buf = '\0';
+}

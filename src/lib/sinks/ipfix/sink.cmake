@@ -9,7 +9,7 @@ set_target_properties(netobs_rotate PROPERTIES POSITION_INDEPENDENT_CODE ON)
 netobs_target_flags(netobs_rotate)
 
 netobs_sink(ipfix LIBRARIES netobs_net netobs_rotate PkgConfig::FIXBUF)
-set(NETOBS_FUZZ_SOURCES_ipfix src/lib/base/safe_text.c src/lib/sinks/ipfix/encoder.c src/lib/sinks/ipfix/layout.c
+set(NETOBS_FUZZ_SOURCES_ipfix src/lib/base/text.c src/lib/sinks/ipfix/encoder.c src/lib/sinks/ipfix/layout.c
 	src/lib/sinks/ipfix/record.c)
 set(NETOBS_FUZZ_FLAGS_ipfix ${FIXBUF_CFLAGS})
 set(NETOBS_FUZZ_LIBRARIES_ipfix ${FIXBUF_LDFLAGS})
