@@ -10,7 +10,7 @@
 #include "bpf/connection.h"
 #include "bpf/store/hash.h"
 #include "bpf/types.h"
-#include "engine/conn_parts.h"
+#include "engine/connections.h"
 
 #include <linux/bpf.h>
 #include <stdbool.h>

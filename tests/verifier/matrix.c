@@ -14,7 +14,6 @@
 #include "alerts/alerts.h"
 #include "nat/connects.h"
 #include "drops/drop_programs.h"
-#include "engine/netfilter.h"
 #include "who/session_programs.h"
 #include "engine/store.h"
 #include "trace/trace_programs.h"

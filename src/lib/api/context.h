@@ -182,7 +182,7 @@ void context_pass_alert(struct netobs *ctx, struct alert_entry *entry,
 /* As on_record of the pipeline, where there may be rules about flows (context_flow_alerts.c). @user: the context */
 void context_on_flow(const struct netobs_record *passed, void *user);
 
-/* ---- Conversations (context_conversations.c) ------------------------------------------------ */
+/* ---- Conversations (context_share.c) ------------------------------------------------------ */
 
 /*
  * The id of the one that a rule is broken by; 0: it is not known, or there is no NETOBS_NAT.

@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/util.h"
-#include "hooks.h"
 
 #include <errno.h>
 #include <poll.h>

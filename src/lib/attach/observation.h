@@ -6,7 +6,7 @@
 #ifndef NETOBS_ATTACH_OBSERVATION_H
 #define NETOBS_ATTACH_OBSERVATION_H
 
-#include "observed.h"
+#include "hooks.h"
 
 /*
  * Steps before a selection is applied: check that it can be, and take over the links that an

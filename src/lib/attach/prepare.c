@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "observation.h"
 
-#include "hooks.h"
 #include "link_pins.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "conn_parts.h"
+#include "connections.h"
 
 #include "base/util.h"
 #include "bpf/alert.h"

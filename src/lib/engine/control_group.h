@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* The control groups (cgroups) of this process: their root, and memory. */
+/* Control groups (cgroups): their root, where they are mounted, and the memory of this process. */
 #ifndef NETOBS_ENGINE_CONTROL_GROUP_H
 #define NETOBS_ENGINE_CONTROL_GROUP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The root of the hierarchy of control groups (cgroup v2), where programs see all sockets. */
@@ -32,5 +33,31 @@ struct memory_plan memory_plan(uint64_t room);
 
 /* @return the least room for which memory_plan() finds a plan */
 uint64_t memory_room_least(void);
+
+/* Finds the mount point of a hierarchy of control groups. */
+
+enum { CGROUP_PATH_MAX = 4096 };
+
+/* A hierarchy: that of version 2, or one of version 1. */
+struct cgroup_kind {
+	const char *fs_type;	/* "cgroup2", "cgroup" */
+	const char *controller; /* controller of the hierarchy; NULL: version 2 */
+};
+
+struct cgroup_mount {
+	char root[CGROUP_PATH_MAX]; /* the group that is seen there */
+	char point[CGROUP_PATH_MAX];
+};
+
+/** @return whether @controllers, as in cgroups(7), /proc/PID/cgroup, are those of the hierarchy */
+bool cgroup_kind_has(const struct cgroup_kind *kind, const char *controllers);
+
+/**
+ * Find the first mount of it in proc_pid_mountinfo(5).
+ *
+ * @param root  where /proc is, "" but in tests
+ */
+bool cgroup_mount_find(const char *root, const struct cgroup_kind *kind,
+		       struct cgroup_mount *ret_mount);
 
 #endif

@@ -16,7 +16,7 @@
 #include "bpf/connection.h"
 #include "bpf/nat.h"
 #include "bpf/store/hash.h"
-#include "conn_parts.h"
+#include "connections.h"
 #include "pinned.h"
 #include "program_set.h"
 

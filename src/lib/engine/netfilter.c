@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "netfilter.h"
+#include "program_set.h"
 
 #include "base/util.h"
 

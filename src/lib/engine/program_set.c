@@ -4,7 +4,6 @@
 #include "base/privilege.h"
 #include "base/util.h"
 #include "map.h"
-#include "netfilter.h"
 
 #include <assert.h>
 #include <bpf/bpf.h>

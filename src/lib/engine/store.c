@@ -1,10 +1,12 @@
-/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "store.h"
 
-#include "map.h"
 #include "base/hash.h"
 #include "base/privilege.h"
 #include "base/util.h"
+#include "filter/filter.h"
+#include "map.h"
+#include "pinned.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -281,4 +283,117 @@ void store_read_counters(const struct store *store, uint32_t generation,
 			     sizeof(*ret_counters));
 	counters_subtract(ret_counters, &store->counted_before[generation],
 			  sizeof(*ret_counters));
+}
+
+/* ---- Knobs and counters ------------------------------------------------------------- */
+
+/*
+ * If more connections are open than the table has slots, they take turns: each is measured for so
+ * long. Ended connections are shown for as long.
+ */
+enum { CONN_IDLE_SECONDS = 10 };
+
+struct flow_knobs store_knobs(const struct store *store)
+{
+	const struct netobs_opts *opts = store->options.opts;
+
+	return (struct flow_knobs){
+		.n_cpus = store->n_cpus,
+		.l1_buckets = store->l1_buckets,
+		.log_slots = store->log_slots,
+		.overflow_part = store->overflow.part,
+		.lanes = store->lanes,
+		.clock = store->options.clock,
+		.direction = opts->direction,
+		.secret = store->secret,
+		.filter = store->options.filter,
+		.may_filter = store->options.pinned,
+		.rates = store->rates.numbers,
+		.rate = store->options.rate,
+		.rtt = opts->rtt,
+		.conn_buckets = store->conn_buckets,
+		.has_alerts = store->options.has_alerts,
+		.nat = opts->flags & NETOBS_NAT ? &store->nat : NULL,
+		.part_bits = store->part_bits,
+		.conn_idle = CONN_IDLE_SECONDS,
+	};
+}
+
+uint64_t store_bytes(const struct store *store)
+{
+	return program_set_bytes(&store->maps) +
+	       overflow_bytes(&store->overflow) +
+	       conn_parts_bytes(&store->connections.parts);
+}
+
+struct count store_unclaimed(const struct store *store)
+{
+	struct count count = { 0 };
+
+	counters_add(&count, store->unclaimed, sizeof(count));
+	counters_subtract(&count, &store->unclaimed_before, sizeof(count));
+	return count;
+}
+
+/* ---- Sampling rates ----------------------------------------------------------------- */
+
+/* @return how many there are */
+static uint32_t rates_of(const struct filter *filter, const struct rate *rate,
+			 struct rate ret_rates[FILTER_RULES_MAX + 1])
+{
+	if (filter)
+		return filter_rates(filter, ret_rates);
+	ret_rates[0] = *rate;
+	return rate->interval != 0;
+}
+
+static void note_rates(const struct store *store)
+{
+	const struct pinned *pinned = store->options.pinned;
+
+	if (pinned && pinned->state)
+		memcpy(pinned->state->rates, store->rates.numbers,
+		       sizeof(pinned->state->rates));
+}
+
+/* Clear samplers of new numbers, which no program uses: they may be of a longer interval. */
+static void reset_samplers(struct store *store, uint32_t numbers)
+{
+	for (uint32_t cpu = 0; store->cpus && cpu < store->n_cpus; cpu++)
+		for (uint32_t i = 0; i < RATES; i++)
+			if (numbers & 1U << i)
+				store->cpus[cpu].samplers[i] =
+					(struct sampler){ 0 };
+}
+
+int store_number_rates(const struct store *store, struct rates *rates,
+		       uint32_t *ret_new)
+{
+	struct rate list[FILTER_RULES_MAX + 1];
+	uint32_t n = rates_of(store->options.filter, &store->options.rate, list);
+
+	return rates_take(rates, list, n, NULL, ret_new);
+}
+
+int store_take_rates(struct store *store, const struct filter *filter,
+		     const struct rate *rate, const uint32_t n_flows[RATE_IDS])
+{
+	struct rate list[FILTER_RULES_MAX + 1];
+	uint32_t new, n = rates_of(filter, rate, list);
+	int err = rates_take(&store->rates, list, n, n_flows, &new);
+
+	if (err)
+		return err;
+	reset_samplers(store, new);
+	note_rates(store);
+	return 0;
+}
+
+void store_keep_rates(struct store *store, const struct filter *filter,
+		      const struct rate *rate)
+{
+	struct rate list[FILTER_RULES_MAX + 1];
+
+	rates_keep(&store->rates, list, rates_of(filter, rate, list));
+	note_rates(store);
 }

@@ -115,7 +115,7 @@ static inline void flow_key_set_rate_id(struct flow_key *key, uint32_t id)
 /*
  * In user space, keys have FLOW_KEY_OVERLAY instead of KEY_AGAIN if the flow's tunnel ends on
  * this host: then the packets are seen outside of the tunnel, too. Its type and VNI are tags
- * (overlays.h), and outer_hash is 0.
+ * (host_state.h), and outer_hash is 0.
  */
 enum { FLOW_KEY_OVERLAY = KEY_AGAIN };
 

@@ -7,7 +7,7 @@
 #ifndef NETOBS_HOST_HOST_H
 #define NETOBS_HOST_HOST_H
 
-#include "overlays.h"
+#include "host_state.h"
 
 enum host_event {
 	HOST_CAME,

@@ -74,7 +74,7 @@ struct netif {
 	/* For src/lib/flows, by enum direction: the current counts, and those of the last drain. */
 	struct outcomes crossed[2], reported[2];
 
-	struct overlay_tag overlay; /* of all packets that pass here, see overlays.h */
+	struct overlay_tag overlay; /* of all packets that pass here, see host_state.h */
 	uint8_t uppers;		    /* see topology.c */
 	uint8_t sights[WAYS]; /* enum sight */
 	bool floods_unseen; /* a bridge: packets may come in unseen, and leave by several ports */

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "overlays.h"
+#include "host_state.h"
 
 #include "base/util.h"
-#include "host_state.h"
 
 #include <errno.h>
 

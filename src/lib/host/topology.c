@@ -3,7 +3,6 @@
 
 #include "peers.h"
 #include "host_state.h"
-#include "overlays.h"
 #include "base/util.h"
 
 #include <errno.h>

@@ -14,7 +14,7 @@
  *   where tc redirected them, which pass that point again.
  *
  * A packet that leaves by a tunnel's device is on its way out again inside of another packet, and comes in
- * that way before it comes in through such a device (overlays.h).
+ * that way before it comes in through such a device (host_state.h).
  *
  * If all points that may come before a point are observed, the packet was seen
  * already; if none is, this is the first sight. If some are, or if more than one way

@@ -4,7 +4,6 @@
 #include "base/util.h"
 #include "bpf/parse/headers.h"
 #include "host/host.h"
-#include "host/overlays.h"
 #include "translation_search.h"
 
 #include <errno.h>

@@ -4,7 +4,6 @@
 #include "base/util.h"
 #include "engine/map.h"
 #include "engine/flow_programs.h"
-#include "engine/netfilter.h"
 #include "bpf/parse/tunnel.h"
 #include "bpf/store/hash.h"
 #include "trace.skel.h"

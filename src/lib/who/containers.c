@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "containers.h"
 
-#include "base/cgroup_mount.h"
+#include "engine/control_group.h"
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/util.h"

@@ -1,14 +1,110 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "control_group.h"
 
-#include "base/cgroup_mount.h"
 #include "base/util.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/magic.h>
+#include <linux/mount.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+/* ---- The root ----------------------------------------------------------------------- */
+
+static int open_directory(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Mount it where no path leads to it, as in ip-netns(8) exec; takes CAP_SYS_ADMIN. */
+static int mount_cgroup_root(void)
+{
+	cleanup_fd int fs = (int)syscall(SYS_fsopen, "cgroup2", FSOPEN_CLOEXEC);
+	int root;
+
+	if (fs < 0 ||
+	    syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
+		return -errno;
+	root = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, 0);
+	return root < 0 ? -errno : root;
+}
+
+/* The paths are those of cgroup v2 alone, and beside v1. */
+int cgroup_root_open(void)
+{
+	static const char *const paths[] = { "/sys/fs/cgroup",
+					     "/sys/fs/cgroup/unified" };
+	struct statfs fs;
+
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+		if (!statfs(paths[i], &fs) && fs.f_type == CGROUP2_SUPER_MAGIC)
+			return open_directory(paths[i]);
+	return mount_cgroup_root();
+}
+
+/* ---- Mounts ------------------------------------------------------------------------- */
+
+/* @return whether a list with commas contains @word */
+static bool has_word(const char *list, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (const char *at = list; (at = strstr(at, word)); at += len)
+		if ((at == list || at[-1] == ',') &&
+		    (!at[len] || at[len] == ',' || at[len] == '\n'))
+			return true;
+	return false;
+}
+
+bool cgroup_kind_has(const struct cgroup_kind *kind, const char *controllers)
+{
+	return kind->controller ? has_word(controllers, kind->controller) :
+				  !*controllers;
+}
+
+static bool parse_mount(const char *line, const struct cgroup_kind *kind,
+			struct cgroup_mount *ret_mount)
+{
+	const char *rest = strstr(line, " - ");
+	char fs_type[32], options[CGROUP_PATH_MAX];
+
+	if (!rest || sscanf(rest, " - %31s %*s %4095s", fs_type, options) != 2 ||
+	    strcmp(fs_type, kind->fs_type))
+		return false;
+	if (kind->controller && !has_word(options, kind->controller))
+		return false;
+	return sscanf(line, "%*s %*s %*s %4095s %4095s", ret_mount->root,
+		      ret_mount->point) == 2;
+}
+
+bool cgroup_mount_find(const char *root, const struct cgroup_kind *kind,
+		       struct cgroup_mount *ret_mount)
+{
+	char path[PATH_MAX], line[2 * CGROUP_PATH_MAX];
+	bool is_found = false;
+	FILE *file;
+
+	if (snprintf(path, sizeof(path), "%s/proc/self/mountinfo", root) >=
+	    (int)sizeof(path))
+		return false;
+	file = fopen(path, "re");
+	while (file && !is_found && fgets(line, sizeof(line), file))
+		is_found = parse_mount(line, kind, ret_mount);
+	if (file)
+		fclose(file);
+	return is_found;
+}
+
+/* ---- Memory ------------------------------------------------------------------------- */
 
 enum {
 	/* Programs being loaded, entries held for the next drain, and all else. */
