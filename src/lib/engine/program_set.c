@@ -64,18 +64,12 @@ static int share_maps(const struct program_set *set)
 	return 0;
 }
 
-static int set_netfilter_types(const struct program_set *set)
+static int check_points(const struct program_set *set)
 {
-	for (size_t i = 0; i < set->n_points; i++) {
-		const struct attach_point *point = &set->points[i];
-		struct bpf_program *program = bpf_object__find_program_by_name(
-			set->object, point->program);
-
-		if (!program)
+	for (size_t i = 0; i < set->n_points; i++)
+		if (!bpf_object__find_program_by_name(set->object,
+						      set->points[i].program))
 			return -ENOENT;
-		if (point->kind == ATTACH_NETFILTER)
-			netfilter_set_type(program);
-	}
 	return 0;
 }
 
@@ -156,7 +150,7 @@ static int load_set(struct program_set *set)
 	if (!set->object) /* libelf refuses an object of ours only for want of memory */
 		return errno == LIBBPF_ERRNO__LIBELF ? -ENOMEM : -errno;
 	err = share_maps(set);
-	err = err ?: set_netfilter_types(set);
+	err = err ?: check_points(set);
 	if (!err && set->prepare)
 		err = set->prepare(set->object, set->ctx);
 	leave_out_others(set);
@@ -209,11 +203,6 @@ static int attach_point(struct program_set *set, size_t i)
 		break;
 	case ATTACH_CGROUP_FIRST:
 		set->link_fds[i] = attach_cgroup_first(program, point->cgroup_fd);
-		return set->link_fds[i] < 0 ? set->link_fds[i] : 0;
-	case ATTACH_NETFILTER:
-		set->link_fds[i] = netfilter_attach(bpf_program__fd(program),
-						    point->family, point->hook,
-						    point->priority);
 		return set->link_fds[i] < 0 ? set->link_fds[i] : 0;
 	case ATTACH_ITERATOR:
 		set->links[i] = attach_iterator(set, program, point->map);

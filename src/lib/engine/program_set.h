@@ -29,7 +29,6 @@ enum attach_kind {
 	ATTACH_CGROUP,	/* sock_ops, cgroup_skb and others of a cgroup */
 	ATTACH_CGROUP_FIRST, /* before all programs of groups below, Linux 6.17 */
 	ATTACH_ITERATOR,     /* see program_set_open_iterator() */
-	ATTACH_NETFILTER,
 };
 
 struct attach_point {
@@ -37,9 +36,6 @@ struct attach_point {
 	enum attach_kind kind;
 	const char *map; /* ATTACH_ITERATOR: the map whose elements it visits; or NULL */
 	int cgroup_fd; /* ATTACH_CGROUP, ATTACH_CGROUP_FIRST; stays the caller's */
-	uint32_t family; /* ATTACH_NETFILTER, these three: NFPROTO_... */
-	uint32_t hook;	 /* NF_INET_... */
-	int32_t priority;
 };
 
 enum { PROGRAM_SET_POINTS_MAX = 24 };
@@ -159,39 +155,5 @@ void programs_close(struct programs *programs);
  * @return NULL: it has none, or their size differs
  */
 void *program_set_knobs(const struct bpf_object *object, size_t size);
-
-/* Programs at hooks of netfilter, Linux 6.4, which libbpf before 1.3 does not support. */
-
-/* Priorities on each side of a hook for programs before or behind all others, one per tracer. */
-enum { NETFILTER_PRIORITIES = 256 };
-
-/* Set the type of a program that is not loaded yet. */
-void netfilter_set_type(struct bpf_program *program);
-
-/**
- * Attach a program in the network namespace of the calling thread.
- *
- * @param family  NFPROTO_IPV4 or NFPROTO_IPV6
- * @param hook  NF_INET_...
- * @param priority  one that no other BPF program has at this hook
- * @return the link's descriptor, or -errno; -EBUSY: a program has that priority
- */
-int netfilter_attach(int program_fd, uint32_t family, uint32_t hook,
-		     int32_t priority);
-
-/**
- * Attach before or after all others, at the outermost free priority of NETFILTER_PRIORITIES.
- *
- * @return the link's descriptor, or -errno; -EBUSY: no priority is free
- */
-int netfilter_attach_outside(int program_fd, uint32_t family, uint32_t hook,
-			     bool is_behind);
-
-/**
- * Attach a program that accepts all packets to a hook of the calling thread's namespace, for a moment.
- *
- * @return 0; -errno: the kernel, or privileges, do not allow it
- */
-int netfilter_probe(void);
 
 #endif

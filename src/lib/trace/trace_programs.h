@@ -124,4 +124,27 @@ int trace_programs_hook(const struct trace_programs *programs, uint32_t *first,
 
 void trace_programs_close(struct trace_programs *programs);
 
+/* Programs at hooks of netfilter, Linux 6.4, which libbpf before 1.3 does not support. */
+
+/* Set the type of a program that is not loaded yet. */
+void netfilter_set_type(struct bpf_program *program);
+
+/**
+ * Attach in the network namespace of the calling thread before or after all others, at the outermost free
+ * priority.
+ *
+ * @param family  NFPROTO_IPV4 or NFPROTO_IPV6
+ * @param hook  NF_INET_...
+ * @return the link's descriptor, or -errno; -EBUSY: no priority is free
+ */
+int netfilter_attach_outside(int program_fd, uint32_t family, uint32_t hook,
+			     bool is_behind);
+
+/**
+ * Attach a program that accepts all packets to a hook of the calling thread's namespace, for a moment.
+ *
+ * @return 0; -errno: the kernel, or privileges, do not allow it
+ */
+int netfilter_probe(void);
+
 #endif

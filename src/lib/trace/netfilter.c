@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "program_set.h"
+#include "trace_programs.h"
 
 #include "base/util.h"
 
@@ -15,6 +15,8 @@ enum {
 	/* Constants of Linux 6.4's include/uapi/linux/bpf.h. */
 	PROG_TYPE_NETFILTER = 32,
 	ATTACH_TYPE_NETFILTER = 45,
+	/* Priorities on each side of a hook for programs before or behind all others, one per tracer. */
+	PRIORITIES = 256,
 };
 
 /* BPF_LINK_CREATE's part of union bpf_attr, as Linux 6.4 has it. */
@@ -36,7 +38,7 @@ void netfilter_set_type(struct bpf_program *program)
 		program, (enum bpf_attach_type)ATTACH_TYPE_NETFILTER);
 }
 
-int netfilter_attach(int program_fd, uint32_t family, uint32_t hook,
+static int attach_at(int program_fd, uint32_t family, uint32_t hook,
 		     int32_t priority)
 {
 	const struct netfilter_link attr = {
@@ -57,9 +59,9 @@ int netfilter_attach_outside(int program_fd, uint32_t family, uint32_t hook,
 {
 	int link = -EBUSY;
 
-	for (int i = 1; link == -EBUSY && i <= NETFILTER_PRIORITIES; i++)
-		link = netfilter_attach(program_fd, family, hook,
-					is_behind ? INT_MAX - i : INT_MIN + i);
+	for (int i = 1; link == -EBUSY && i <= PRIORITIES; i++)
+		link = attach_at(program_fd, family, hook,
+				 is_behind ? INT_MAX - i : INT_MIN + i);
 	return link;
 }
 
