@@ -20,7 +20,6 @@ struct fixture {
 	struct lab lab;
 	struct session_programs programs;
 	struct ring_buffer *ring;
-	void *room;
 	uint16_t port; /* of the listener */
 	int listener, fds[2];
 	uint64_t cookies[2];
@@ -75,8 +74,7 @@ static int set_up(void **state)
 		return 0;
 	}
 	assert_int_equal(r, 0);
-	assert_int_equal(session_programs_read(&f->programs, take, f, &f->ring,
-					       &f->room),
+	assert_int_equal(session_programs_read(&f->programs, take, f, &f->ring),
 			 0);
 	connect_fds(f);
 	return 0;
@@ -88,7 +86,6 @@ static int tear_down(void **state)
 
 	if (!f->is_lacking)
 		ring_buffer__free(f->ring);
-	free(f->room);
 	session_programs_close(&f->programs);
 	close(f->listener);
 	lab_leave(&f->lab);

@@ -5,7 +5,6 @@
 #include "drops.skel.h"
 #include "engine/map.h"
 
-#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <string.h>
@@ -22,28 +21,15 @@ static const struct variant {
 	{ { "netobs_drop_at", "netobs_drop_at2" }, false },
 };
 
-static bool is_of_set(const struct drop_programs *programs,
-		      const struct bpf_program *program)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(programs->points); i++)
-		if (!strcmp(bpf_program__name(program),
-			    programs->points[i].program))
-			return true;
-	return false;
-}
-
 static int prepare_drops(struct bpf_object *object, void *ctx)
 {
 	struct drops_bpf__rodata *rodata =
 		program_set_knobs(object, sizeof(*rodata));
 	const struct drop_programs *programs = ctx;
-	struct bpf_program *program;
 
 	if (!rodata)
 		return -ENOENT;
 	rodata->config_has_reason = programs->has_reasons;
-	bpf_object__for_each_program(program, object)
-		bpf_program__set_autoload(program, is_of_set(programs, program));
 	return 0;
 }
 
@@ -55,6 +41,7 @@ static int try_variant(struct drop_programs *programs,
 			 .elf = drops_bpf__elf_bytes,
 			 .doing = "load BPF programs for dropped packets",
 			 .log = log,
+			 .points_only = true,
 			 .points = programs->points,
 			 .n_points = ARRAY_SIZE(programs->points),
 			 .prepare = prepare_drops,
@@ -129,21 +116,15 @@ void drop_programs_close(struct drop_programs *programs)
 /* COMPAT(<6.1): there a program of a tracepoint is not refused, and it counts what it misses. */
 uint64_t drop_programs_missed(const struct drop_programs *programs)
 {
-	struct bpf_prog_info info = { 0 };
-	uint32_t size = sizeof(info);
-	struct bpf_program *first;
-	uint64_t nested, missed;
+	const struct bpf_program *first;
+	uint64_t nested, missed, skipped;
 
 	if (!programs->set.object)
 		return 0;
 	first = bpf_object__find_program_by_name(programs->set.object,
 						 programs->points[0].program);
-	if (!first ||
-	    bpf_obj_get_info_by_fd(bpf_program__fd(first), &info, &size))
-		return 0;
+	skipped = first ? program_misses(first) : 0;
 	nested = __atomic_load_n(&programs->state->nested, __ATOMIC_RELAXED);
 	missed = __atomic_load_n(&programs->state->missed, __ATOMIC_RELAXED);
-	return missed + (info.recursion_misses > nested ?
-				 info.recursion_misses - nested :
-				 0);
+	return missed + (skipped > nested ? skipped - nested : 0);
 }

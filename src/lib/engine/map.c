@@ -6,9 +6,12 @@
 #include "base/util.h"
 
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 /* Shared with the thread; whichever of the two is done last frees it. */
@@ -53,6 +56,19 @@ void map_munmap(const void *bytes, size_t size)
 
 	if (bytes)
 		munmap((char *)bytes - span.inner, span.size);
+}
+
+void map_sum_cpus(int fd, void *ret_sums, size_t size)
+{
+	const int n_cpus = libbpf_num_possible_cpus();
+	cleanup_free char *counters = n_cpus < 0 ? NULL :
+						   calloc((size_t)n_cpus, size);
+
+	memset(ret_sums, 0, size);
+	if (!counters || bpf_map_lookup_elem(fd, &(uint32_t){ 0 }, counters))
+		return;
+	for (int cpu = 0; cpu < n_cpus; cpu++)
+		counters_add(ret_sums, counters + (size_t)cpu * size, size);
 }
 
 int map_update(int outer_fd, uint32_t index, int inner_fd)

@@ -62,6 +62,12 @@ void *map_mmap(int fd, uint64_t offset, size_t size);
 /* @bytes: or NULL */
 void map_munmap(const void *bytes, size_t size);
 
+/**
+ * Sum up the counters that a per-CPU array has at index 0: 64-bit members of a struct of @size bytes. The sums
+ * are 0 if the map cannot be read.
+ */
+void map_sum_cpus(int fd, void *ret_sums, size_t size);
+
 /* ---- Maps of maps --------------------------------------------------------------- */
 
 /**

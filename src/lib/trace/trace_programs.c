@@ -231,15 +231,10 @@ static int open_maps(struct trace_programs *programs,
 		program_set_map_fd(set, "trace_events"), on_report, ctx, NULL);
 	if (!programs->ring)
 		return -errno;
-	programs->n_cpus = libbpf_num_possible_cpus();
-	if (programs->n_cpus < 0)
-		return programs->n_cpus;
-	programs->room =
-		calloc((size_t)programs->n_cpus, sizeof(*programs->room));
 	programs->faces_fd = program_set_map_fd(set, "trace_faces");
 	programs->refused_fd = program_set_map_fd(set, "trace_refused");
 	programs->counts_fd = program_set_map_fd(set, "trace_counts");
-	return programs->room ? 0 : -ENOMEM;
+	return 0;
 }
 
 /* Load the programs, without those of netfilter if the kernel refuses them. */
@@ -350,7 +345,6 @@ void trace_programs_close(struct trace_programs *programs)
 	if (!programs->set.object)
 		return;
 	ring_buffer__free(programs->ring);
-	free(programs->room);
 	if (programs->ports)
 		map_munmap(programs->ports,
 			   TRACE_PORTS * sizeof(*programs->ports));
@@ -521,12 +515,9 @@ struct trace_counts trace_programs_count(const struct trace_programs *programs)
 {
 	struct trace_counts sum = { 0 };
 
-	if (!programs->room ||
-	    bpf_map_lookup_elem(programs->counts_fd, &(uint32_t){ 0 },
-				programs->room))
+	if (!programs->set.object)
 		return sum;
-	for (int cpu = 0; cpu < programs->n_cpus; cpu++)
-		counters_add(&sum, &programs->room[cpu], sizeof(sum));
+	map_sum_cpus(programs->counts_fd, &sum, sizeof(sum));
 	sum.missed += count_misses(programs, sum.nested);
 	return sum;
 }

@@ -41,8 +41,6 @@ struct trace_programs {
 	struct trace_conn *conns; /* mapped: knobs.slots of them */
 	uint64_t *ports;	  /* mapped: TRACE_PORTS of them */
 	struct ring_buffer *ring;
-	struct trace_counts *room; /* of each CPU */
-	int n_cpus;
 	int faces_fd, refused_fd, counts_fd; /* the set's */
 };
 

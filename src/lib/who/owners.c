@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/util.h"
+#include "engine/map.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -58,8 +59,8 @@ static int open_owner_maps(struct owners *owners)
 	owners->upkeep.round_fd = program_set_map_fd(set, "session_round");
 	if (owners->counts_fd < 0 || owners->upkeep.cgroups_fd < 0)
 		return -ENOENT;
-	return session_programs_read(&owners->programs, take_owner_event, owners,
-				     &owners->ring, &owners->counts_room);
+	return session_programs_read(&owners->programs, take_owner_event,
+				     owners, &owners->ring);
 }
 
 static void note_absent(const struct owners *owners)
@@ -112,7 +113,6 @@ void owners_close(struct owners *owners)
 	ring_buffer__free(owners->ring);
 	session_programs_close(&owners->programs);
 	owner_table_done(&owners->table);
-	free(owners->counts_room);
 	*owners = (struct owners){ 0 };
 }
 
@@ -200,9 +200,9 @@ void owners_glance(struct owners *owners, int64_t budget_ns)
 
 static void end_sweep(struct owners *owners)
 {
-	struct session_counts counts =
-		session_counts_sum(owners->counts_fd, owners->counts_room);
+	struct session_counts counts;
 
+	map_sum_cpus(owners->counts_fd, &counts, sizeof(counts));
 	note_lost(owners, &counts);
 	cgroups_look_after(&owners->upkeep, &owners->programs, counts.cgroups,
 			   owners->log);

@@ -26,7 +26,6 @@ struct owners {
 	struct owner_table table;
 	struct cgroups_upkeep upkeep;
 	int counts_fd;
-	void *counts_room;
 	uint64_t lost; /* lost events that were logged */
 	enum {
 		OWNERS_AT_REST,

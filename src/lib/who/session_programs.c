@@ -334,62 +334,23 @@ void session_programs_end_list(struct session_programs *programs)
 	worker_free(TAKE_PTR(programs->lister));
 }
 
-/* @return the size of the counters of all CPUs, in bytes; or -errno */
-static int session_counts_size(void)
-{
-	const int n_cpus = libbpf_num_possible_cpus();
-
-	return n_cpus < 0 ? n_cpus : n_cpus * (int)sizeof(struct session_counts);
-}
-
-struct session_counts session_counts_sum(int counts_fd, void *room)
-{
-	const int n = session_counts_size() / (int)sizeof(struct session_counts);
-	const struct session_counts *counts = room;
-	struct session_counts sum = { 0 };
-
-	if (bpf_map_lookup_elem(counts_fd, &(uint32_t){ 0 }, room))
-		return sum;
-	for (int cpu = 0; cpu < n; cpu++)
-		counters_add(&sum, &counts[cpu], sizeof(sum));
-	return sum;
-}
-
-static int open_ring(const struct session_programs *programs,
-		     ring_buffer_sample_fn on_event, void *ctx,
-		     struct ring_buffer **ret_ring, void **ret_room)
-{
-	const int size = session_counts_size();
-	struct ring_buffer *ring;
-
-	if (size < 0)
-		return size;
-	ring = ring_buffer__new(program_set_map_fd(&programs->sockets,
-						   "session_events"),
-				on_event, ctx, NULL);
-	if (!ring)
-		return -errno;
-	*ret_room = calloc(1, (size_t)size);
-	if (!*ret_room) {
-		ring_buffer__free(ring);
-		return -ENOMEM;
-	}
-	*ret_ring = ring;
-	return 0;
-}
-
 int session_programs_read(const struct session_programs *programs,
 			  ring_buffer_sample_fn on_event, void *ctx,
-			  struct ring_buffer **ret_ring, void **ret_room)
+			  struct ring_buffer **ret_ring)
 {
-	const struct log *log = programs->sockets.log;
+	const struct program_set *set = &programs->sockets;
+	struct ring_buffer *ring;
 	int err;
 
-	log_borrow_libbpf(log);
-	err = open_ring(programs, on_event, ctx, ret_ring, ret_room);
+	log_borrow_libbpf(set->log);
+	ring = ring_buffer__new(program_set_map_fd(set, "session_events"),
+				on_event, ctx, NULL);
+	err = ring ? 0 : -errno;
 	log_return_libbpf();
 	if (err)
-		log_error(log, "cannot read BPF maps of sessions: %s",
+		log_error(set->log, "cannot read BPF maps of sessions: %s",
 			  strerror(-err));
+	else
+		*ret_ring = ring;
 	return err;
 }

@@ -96,18 +96,9 @@ int session_programs_list_more(struct session_programs *programs);
 /* Drop the rest of a list that has only begun. */
 void session_programs_end_list(struct session_programs *programs);
 
-/**
- * Open the ring buffer of sessions, with a callback for each event, and allocate memory for
- * session_counts_sum().
- *
- * @param ret_room  the caller's, to free()
- * @return 0, or -errno, which is logged
- */
+/** Open the ring buffer of sessions, with a callback for each event. @return 0, or -errno, which is logged */
 int session_programs_read(const struct session_programs *programs,
 			  ring_buffer_sample_fn on_event, void *ctx,
-			  struct ring_buffer **ret_ring, void **ret_room);
-
-/** @return the sums of the map "session_counts" over all CPUs. @room: of session_programs_read() */
-struct session_counts session_counts_sum(int counts_fd, void *room);
+			  struct ring_buffer **ret_ring);
 
 #endif

@@ -46,7 +46,6 @@ struct sessions {
 	struct ring_buffer *ring;
 	int counts_fd, cgroups_fd; /* maps; they outlive the programs */
 	struct cgroups_upkeep upkeep;
-	void *counts_room; /* for session_counts_sum() */
 	struct map_grace *grace;
 	bool is_gathering; /* the timer will read the ring buffer */
 	bool is_listing;   /* live sessions are being listed */
@@ -152,7 +151,6 @@ static void free_sessions(void *object)
 		container_names_leave(sessions->names);
 	else
 		container_names_close(sessions->names);
-	free(sessions->counts_room);
 	free(sessions->container_root);
 }
 
@@ -256,7 +254,7 @@ static int on_upkeep(void *ctx, int fd)
 	clock_calibrate(&sessions->clock);
 	if (sessions->life.state != LIFE_RUNNING)
 		return sessions->ring ? read_ring(sessions) : 0;
-	counts = session_counts_sum(sessions->counts_fd, sessions->counts_room);
+	map_sum_cpus(sessions->counts_fd, &counts, sizeof(counts));
 	cgroups_look_after(&sessions->upkeep, &sessions->programs,
 			   counts.cgroups, &sessions->life.log);
 	begin_slice(sessions);
@@ -389,7 +387,7 @@ static int open_session_maps(struct sessions *sessions)
 	sessions->upkeep.round_fd =
 		program_set_map_fd(&programs->sockets, "session_round");
 	return session_programs_read(programs, take_session_event, sessions,
-				     &sessions->ring, &sessions->counts_room);
+				     &sessions->ring);
 }
 
 static void note_absent(const struct sessions *sessions)
@@ -559,8 +557,7 @@ int netobs_sessions_stats_get(const struct netobs *netobs,
 		return -EINVAL;
 	stats = sessions->stats;
 	if (sessions->counts_fd >= 0) {
-		counts = session_counts_sum(sessions->counts_fd,
-					    sessions->counts_room);
+		map_sum_cpus(sessions->counts_fd, &counts, sizeof(counts));
 		stats.ended += counts.ended;
 		stats.lost += counts.lost;
 		if (sessions->life.state == LIFE_RUNNING)
