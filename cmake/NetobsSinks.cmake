@@ -8,7 +8,7 @@ set(NETOBS_SINKS "ipfix;kafka;grpc;json_net;http" CACHE STRING "Kinds of sinks t
 add_library(netobs_sink_support OBJECT
 	src/lib/base/hash.c src/lib/base/io.c src/lib/base/json.c src/lib/base/log.c src/lib/base/options.c
 	src/lib/base/outage.c src/lib/base/spec.c src/lib/base/text.c src/lib/base/worker.c
-	src/lib/sink/host_fields.c src/lib/sink/member_names.c)
+	src/lib/sink/host_fields.c src/lib/sink/member_names.c src/lib/sinks/batch/batch.c)
 target_include_directories(netobs_sink_support PUBLIC include src src/lib)
 target_link_libraries(netobs_sink_support PUBLIC Threads::Threads)
 set_target_properties(netobs_sink_support PROPERTIES POSITION_INDEPENDENT_CODE ON)
@@ -31,7 +31,7 @@ function(netobs_sink kind)
 
 	add_library(netobs_sink_${kind} MODULE
 		$<TARGET_OBJECTS:${objects}> $<TARGET_OBJECTS:netobs_sink_support>)
-	target_link_libraries(netobs_sink_${kind} PRIVATE netobs ${SINK_LIBRARIES} Threads::Threads)
+	target_link_libraries(netobs_sink_${kind} PRIVATE ${SINK_LIBRARIES} netobs Threads::Threads)
 	target_link_options(netobs_sink_${kind} PRIVATE
 		LINKER:--version-script=${PROJECT_SOURCE_DIR}/packaging/sink.map LINKER:--as-needed)
 	set_target_properties(netobs_sink_${kind} PROPERTIES

@@ -28,7 +28,7 @@ struct http {
 	struct transfer transfer;
 	bool is_global; /* libcurl's globals are in use */
 
-	struct batch batches[BATCHES]; /* a ring */
+	struct http_batch batches[BATCHES]; /* a ring */
 	uint32_t first, n_sent; /* batches sent; the next one is being filled */
 	size_t batch_bytes; /* less than the option if the server refuses larger ones */
 	int64_t fill_ms;	 /* when that began */
@@ -41,7 +41,7 @@ struct http {
 	char record[FORMAT_ROOM];
 };
 
-static struct batch *batch_at(struct http *http, uint32_t i)
+static struct http_batch *batch_at(struct http *http, uint32_t i)
 {
 	return &http->batches[(http->first + i) % BATCHES];
 }
@@ -54,7 +54,7 @@ static void http_close(void *arg)
 
 	for (uint32_t i = 0; i < BATCHES; i++) {
 		request_close(&http->batches[i].request, &http->transfer);
-		batch_free(&http->batches[i]);
+		http_batch_free(&http->batches[i]);
 	}
 	transfer_close(&http->transfer);
 	packer_close(&http->packer);
@@ -69,8 +69,8 @@ static int open_requests(struct http *http)
 	int err = transfer_open(&http->transfer, http->host);
 
 	for (uint32_t i = 0; !err && i < BATCHES; i++) {
-		struct batch *batch = &http->batches[i];
-		struct answer_reader reader = batch_reader(batch, answer);
+		struct http_batch *batch = &http->batches[i];
+		struct answer_reader reader = http_batch_reader(batch, answer);
 
 		err = request_open(&batch->request, &http->options, &reader,
 				   http->host->log);
@@ -138,7 +138,7 @@ static void describe_status(const struct request *request, char text[32])
 }
 
 /* Requests that fail at the same time are one failure. */
-static void wait_to_repeat(struct http *http, struct batch *batch,
+static void wait_to_repeat(struct http *http, struct http_batch *batch,
 			   int64_t least_ms)
 {
 	http->failed_requests++;
@@ -157,9 +157,9 @@ static bool is_any_failing(struct http *http)
 	return false;
 }
 
-static void note_accepted(struct http *http, struct batch *batch)
+static void note_accepted(struct http *http, struct http_batch *batch)
 {
-	batch->limit = (uint32_t)min_u64(2ULL * batch->limit, batch->n);
+	batch->limit = (uint32_t)min_u64(2ULL * batch->limit, batch->records.n);
 	batch->due_ms = 0;
 	http->refused_in_row = 0;
 	if (is_any_failing(http))
@@ -169,21 +169,13 @@ static void note_accepted(struct http *http, struct batch *batch)
 		   "%s accepts records again", http->options.name);
 }
 
-static size_t tried_bytes(const struct batch *batch)
-{
-	size_t sum = 0;
-
-	for (uint32_t i = 0; i < batch->n_tried; i++)
-		sum += batch->entries[batch->tried[i]].len;
-	return sum;
-}
-
 /* Later batches are smaller as well. */
-static void make_smaller(struct http *http, struct batch *batch)
+static void make_smaller(struct http *http, struct http_batch *batch)
 {
-	batch->limit = (batch->n_tried + 1) / 2;
+	batch->limit = (batch->records.n_tried + 1) / 2;
 	http->batch_bytes =
-		max_u64(min_u64(http->batch_bytes, tried_bytes(batch) / 2),
+		max_u64(min_u64(http->batch_bytes,
+				batch_tried_bytes(&batch->records) / 2),
 			HTTP_BATCH_MIN);
 }
 
@@ -191,30 +183,30 @@ static void make_smaller(struct http *http, struct batch *batch)
  * A batch that is refused is halved until one record is left, which is then to blame. If
  * many are refused like that, so is the whole batch once one of its records was.
  */
-static void take_refusal(struct http *http, struct batch *batch)
+static void take_refusal(struct http *http, struct http_batch *batch)
 {
 	const struct request *request = &batch->request;
 	bool are_many = http->refused_in_row >= REFUSED_MAX;
 	char reason[32];
 
 	http->failed_requests++;
-	if (batch->n_tried > 1 && request->status == 413) {
+	if (batch->records.n_tried > 1 && request->status == 413) {
 		make_smaller(http, batch);
 		return;
 	}
-	if (batch->n_tried > 1 && !(are_many && batch->is_probed)) {
-		batch->limit = are_many ? 1 : (batch->n_tried + 1) / 2;
+	if (batch->records.n_tried > 1 && !(are_many && batch->is_probed)) {
+		batch->limit = are_many ? 1 : (batch->records.n_tried + 1) / 2;
 		return;
 	}
 	describe_status(request, reason);
-	report_refusal(http, batch->n_tried, reason, request->answer);
-	batch_decide(batch, OUTCOME_REFUSED);
+	report_refusal(http, batch->records.n_tried, reason, request->answer);
+	batch_decide(&batch->records, OUTCOME_REFUSED);
 	http->refused_in_row++;
 	batch->is_probed = true;
-	batch->limit = http->refused_in_row < REFUSED_MAX ? 1 : batch->n;
+	batch->limit = http->refused_in_row < REFUSED_MAX ? 1 : batch->records.n;
 }
 
-static void take_failure(struct http *http, struct batch *batch)
+static void take_failure(struct http *http, struct http_batch *batch)
 {
 	const struct request *request = &batch->request;
 	char reason[32];
@@ -222,7 +214,7 @@ static void take_failure(struct http *http, struct batch *batch)
 	if (request->is_late)
 		make_smaller(http, batch);
 	if (request->is_cut)
-		batch->limit = (batch->n_tried + 1) / 2;
+		batch->limit = (batch->records.n_tried + 1) / 2;
 	wait_to_repeat(http, batch, request->retry_ms);
 	if (!request->status) {
 		report_failure(http, request->cause, request->error, "");
@@ -233,7 +225,7 @@ static void take_failure(struct http *http, struct batch *batch)
 }
 
 /* Each record has a status of its own; those that are missing are sent again. */
-static void take_bulk(struct http *http, struct batch *batch)
+static void take_bulk(struct http *http, struct http_batch *batch)
 {
 	if (!batch->bulk.is_answer) {
 		wait_to_repeat(http, batch, 0);
@@ -242,11 +234,11 @@ static void take_bulk(struct http *http, struct batch *batch)
 		return;
 	}
 	if (!batch->bulk.has_errors && !batch->n_answered) {
-		batch_decide(batch, OUTCOME_ACCEPTED);
+		batch_decide(&batch->records, OUTCOME_ACCEPTED);
 		note_accepted(http, batch);
 		return;
 	}
-	if (batch->n_accepted + batch->n_refused == batch->n_tried) {
+	if (batch->n_accepted + batch->n_refused == batch->records.n_tried) {
 		note_accepted(http, batch);
 		return;
 	}
@@ -255,7 +247,7 @@ static void take_bulk(struct http *http, struct batch *batch)
 }
 
 /* An answer may also have a warning alone. */
-static void take_count(struct http *http, struct batch *batch)
+static void take_count(struct http *http, struct http_batch *batch)
 {
 	struct otlp_answer answer;
 	uint32_t n;
@@ -266,7 +258,7 @@ static void take_count(struct http *http, struct batch *batch)
 			       batch->request.answer);
 		return;
 	}
-	n = batch_decide_count(batch, answer.rejected);
+	n = batch_decide_count(&batch->records, answer.rejected);
 	if (n)
 		report_refusal(http, n, "partial success", answer.message);
 	else if (*answer.message)
@@ -274,7 +266,7 @@ static void take_count(struct http *http, struct batch *batch)
 	note_accepted(http, batch);
 }
 
-static void take_success(struct http *http, struct batch *batch)
+static void take_success(struct http *http, struct http_batch *batch)
 {
 	switch (http->options.format.encoding->answer) {
 	case FORMAT_ANSWERS_ITEMS:
@@ -284,13 +276,13 @@ static void take_success(struct http *http, struct batch *batch)
 		take_count(http, batch);
 		break;
 	case FORMAT_ANSWERS_NOTHING:
-		batch_decide(batch, OUTCOME_ACCEPTED);
+		batch_decide(&batch->records, OUTCOME_ACCEPTED);
 		note_accepted(http, batch);
 		break;
 	}
 }
 
-static void take_answer(struct http *http, struct batch *batch)
+static void take_answer(struct http *http, struct http_batch *batch)
 {
 	batch->request.phase = REQUEST_NONE;
 	if (batch->n_refused)
@@ -316,13 +308,14 @@ static void take_answers(struct http *http)
 		if (batch_at(http, i)->request.phase == REQUEST_ENDED)
 			take_answer(http, batch_at(http, i));
 	while (http->n_sent) {
-		struct batch *batch = batch_at(http, 0);
+		struct http_batch *batch = batch_at(http, 0);
 
-		batch_settle(batch, http->host);
+		batch_settle(&batch->records, http->host);
 		/* A bulk answer may continue after its last item. */
-		if (batch->n_waiting || batch->request.phase == REQUEST_OPEN)
+		if (batch->records.n_waiting ||
+		    batch->request.phase == REQUEST_OPEN)
 			break;
-		batch_clear(batch);
+		http_batch_clear(batch);
 		http->first = (http->first + 1) % BATCHES;
 		http->n_sent--;
 	}
@@ -338,14 +331,15 @@ static bool is_any_open(struct http *http)
 	return false;
 }
 
-static bool start_request(struct http *http, struct batch *batch)
+static bool start_request(struct http *http, struct http_batch *batch)
 {
-	int err = batch_make_body(batch, &http->options.format, &http->packer);
+	int err = http_batch_make_body(batch, &http->options.format,
+				       &http->packer);
 
 	if (!err)
 		err = request_start(&batch->request, &http->transfer,
 				    batch->body.bytes, batch->body.len,
-				    batch->n_tried);
+				    batch->records.n_tried);
 	if (err) {
 		wait_to_repeat(http, batch, 0);
 		report_failure(http, "memory", strerror(-err), "");
@@ -357,10 +351,10 @@ static bool start_request(struct http *http, struct batch *batch)
 }
 
 /* @return the oldest batch that is not being sent; NULL: none */
-static struct batch *find_rest(struct http *http)
+static struct http_batch *find_rest(struct http *http)
 {
 	for (uint32_t i = 0; i < http->n_sent; i++)
-		if (batch_at(http, i)->n_waiting &&
+		if (batch_at(http, i)->records.n_waiting &&
 		    batch_at(http, i)->request.phase == REQUEST_NONE)
 			return batch_at(http, i);
 	return NULL;
@@ -369,7 +363,7 @@ static struct batch *find_rest(struct http *http)
 /* Send the rest of a batch again; one batch at a time while it is likely to fail. */
 static bool send_again(struct http *http)
 {
-	struct batch *batch = find_rest(http);
+	struct http_batch *batch = find_rest(http);
 
 	if (!batch || (http->backoff.failures && is_any_open(http)))
 		return false;
@@ -386,19 +380,22 @@ static bool may_send_new(struct http *http)
 }
 
 /* True: the batch is full. */
-static bool take_item(struct http *http, struct batch *batch,
+static bool take_item(struct http *http, struct http_batch *batch,
 		      const struct sink_item *item)
 {
-	struct batch *next = batch_at(http, http->n_sent + 1);
-	uint32_t stream;
+	struct http_batch *next = batch_at(http, http->n_sent + 1);
+	uint32_t n = batch->records.n, stream;
 	size_t len = format_record(&http->options.format, item->record,
 				   http->record, &stream);
-	bool has_room = batch_has_room(batch, len, http->batch_bytes,
-				       http->options.batch_records);
+	bool has_room = !n ||
+			(n < http->options.batch_records &&
+			 batch->records.text.len + len <= http->batch_bytes);
+	struct batch *to = has_room ? &batch->records : &next->records;
 
-	if (!batch->n)
+	if (!n)
 		http->fill_ms = now_ms();
-	batch_add(has_room ? batch : next, http->record, len, stream, item->end,
+	memcpy(batch_room(to), http->record, len);
+	batch_add(to, len, stream, item->end,
 		  format_items(&http->options.format, item->record));
 	return !has_room;
 }
@@ -406,10 +403,10 @@ static bool take_item(struct http *http, struct batch *batch,
 /* Memory is reserved first: a record that was read cannot be put back. */
 static bool has_memory(struct http *http)
 {
-	struct batch *batch = batch_at(http, http->n_sent);
+	struct http_batch *batch = batch_at(http, http->n_sent);
 
-	if (batch_reserve(batch, FORMAT_ROOM) &&
-	    batch_reserve(batch_at(http, http->n_sent + 1), FORMAT_ROOM))
+	if (batch_reserve(&batch->records, FORMAT_ROOM) &&
+	    batch_reserve(&batch_at(http, http->n_sent + 1)->records, FORMAT_ROOM))
 		return true;
 	wait_to_repeat(http, batch, 0);
 	report_failure(http, "memory", strerror(ENOMEM), "");
@@ -417,7 +414,7 @@ static bool has_memory(struct http *http)
 }
 
 /* @return whether to send the batch now */
-static bool fill_http_batch(struct http *http, struct batch *batch)
+static bool fill_http_batch(struct http *http, struct http_batch *batch)
 {
 	struct sink_host *host = http->host;
 	struct sink_item item;
@@ -425,9 +422,9 @@ static bool fill_http_batch(struct http *http, struct batch *batch)
 	while (has_memory(http) && host->ops->next(host, &item))
 		if (take_item(http, batch, &item))
 			return true;
-	if (!batch->n)
+	if (!batch->records.n)
 		http->is_urgent &= host->ops->has_more(host);
-	if (!batch->n || host->ops->is_out_of_time(host))
+	if (!batch->records.n || host->ops->is_out_of_time(host))
 		return false;
 	/* The next record may have to wait until those of this batch are acknowledged. */
 	return http->is_urgent || host->ops->has_more(host) ||
@@ -437,12 +434,13 @@ static bool fill_http_batch(struct http *http, struct batch *batch)
 /* False: there is nothing to be sent, or it may not be sent now. */
 static bool send_new(struct http *http)
 {
-	struct batch *batch = batch_at(http, http->n_sent);
+	struct http_batch *batch = batch_at(http, http->n_sent);
 
 	if (!may_send_new(http) || !fill_http_batch(http, batch))
 		return false;
 	http->n_sent++;
 	http->fill_ms = now_ms();
+	batch->limit = batch->records.n;
 	return start_request(http, batch);
 }
 
@@ -467,14 +465,14 @@ static void run_requests(struct http *http, int64_t end_ms)
 /* The earliest time at which a request may be sent. */
 static int next_wake_ms(struct http *http)
 {
-	const struct batch *rest = find_rest(http);
+	const struct http_batch *rest = find_rest(http);
 	int ms = is_any_paused(http) ? 0 : transfer_rest(&http->transfer);
 
 	if (rest && !(http->backoff.failures && is_any_open(http)))
 		ms = sooner_ms(ms, left_ms(rest->due_ms));
 	if (http->backoff.failures && !http->n_sent)
 		ms = sooner_ms(ms, backoff_left_ms(&http->backoff));
-	if (may_send_new(http) && batch_at(http, http->n_sent)->n)
+	if (may_send_new(http) && batch_at(http, http->n_sent)->records.n)
 		ms = sooner_ms(ms, left_ms(http->fill_ms +
 					   http->options.batch_delay_ms));
 	return ms;

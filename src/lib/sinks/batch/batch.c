@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "batch.h"
+
+#include <stdlib.h>
+
+enum { SIZE_MIN = 256 };
+
+static bool grow_entries(struct batch *batch)
+{
+	uint32_t size = batch->size ? 2 * batch->size : SIZE_MIN;
+	struct entry *entries =
+		reallocarray(batch->entries, size, sizeof(*entries));
+	uint32_t *tried;
+
+	if (!entries)
+		return false;
+	batch->entries = entries;
+	tried = reallocarray(batch->tried, size, sizeof(*tried));
+	if (!tried)
+		return false;
+	batch->tried = tried;
+	batch->size = size;
+	return true;
+}
+
+bool batch_reserve(struct batch *batch, size_t len)
+{
+	return (batch->n < batch->size || grow_entries(batch)) &&
+	       buffer_reserve(&batch->text, len);
+}
+
+void batch_add(struct batch *batch, size_t len, uint32_t stream,
+	       struct position end, uint32_t items)
+{
+	batch->entries[batch->n++] = (struct entry){ .at = batch->text.len,
+						     .len = len,
+						     .stream = stream,
+						     .items = items,
+						     .end = end };
+	batch->text.len += len;
+	batch->n_waiting++;
+}
+
+void batch_try(struct batch *batch, uint32_t skip, uint32_t limit)
+{
+	batch->n_tried = 0;
+	for (uint32_t i = batch->n_settled;
+	     i < batch->n && batch->n_tried < limit; i++)
+		if (batch->entries[i].outcome == OUTCOME_WAITING &&
+		    !(skip && skip--))
+			batch->tried[batch->n_tried++] = i;
+}
+
+size_t batch_tried_bytes(const struct batch *batch)
+{
+	size_t sum = 0;
+
+	for (uint32_t i = 0; i < batch->n_tried; i++)
+		sum += batch_tried(batch, i)->len;
+	return sum;
+}
+
+void batch_decide_one(struct batch *batch, uint32_t i, enum outcome outcome)
+{
+	struct entry *entry = &batch->entries[batch->tried[i]];
+
+	if (entry->outcome != OUTCOME_WAITING)
+		return;
+	entry->outcome = outcome;
+	batch->n_waiting -= outcome != OUTCOME_WAITING;
+}
+
+void batch_decide(struct batch *batch, enum outcome outcome)
+{
+	for (uint32_t i = 0; i < batch->n_tried; i++)
+		batch_decide_one(batch, i, outcome);
+}
+
+uint32_t batch_decide_count(struct batch *batch, uint64_t items)
+{
+	uint32_t n_refused = 0;
+
+	for (uint32_t i = batch->n_tried; i-- > 0;) {
+		n_refused += items > 0;
+		batch_decide_one(batch, i,
+				 items ? OUTCOME_REFUSED : OUTCOME_ACCEPTED);
+		items -= min_u64(items, batch_tried(batch, i)->items);
+	}
+	return n_refused;
+}
+
+static void settle_entry(const struct entry *entry, struct sink_host *host)
+{
+	if (entry->outcome == OUTCOME_ACCEPTED)
+		host->ops->ack(host, entry->end);
+	else
+		host->ops->refuse(host, entry->end);
+}
+
+void batch_settle(struct batch *batch, struct sink_host *host)
+{
+	while (batch->n_settled < batch->n) {
+		const struct entry *entry = &batch->entries[batch->n_settled];
+		bool is_last = ++batch->n_settled == batch->n;
+
+		if (entry->outcome == OUTCOME_WAITING) {
+			batch->n_settled--;
+			return;
+		}
+		/* The last of several with the same outcome speaks for them. */
+		if (is_last || entry[1].outcome != entry->outcome)
+			settle_entry(entry, host);
+	}
+}
+
+void batch_clear(struct batch *batch)
+{
+	batch->text.len = 0;
+	batch->n = batch->n_waiting = batch->n_settled = batch->n_tried = 0;
+}
+
+void batch_free(struct batch *batch)
+{
+	buffer_free(&batch->text);
+	free(batch->entries);
+	free(batch->tried);
+	*batch = (struct batch){ 0 };
+}
