@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
  * Records to a collector, by gRPC: a method takes a batch of them, and its answer is that the
- * collector has it. A few calls may be open at a time. After one has failed, all later calls without an
- * answer are cancelled, and their records are sent again, after a while.
+ * collector has it. A few calls may be open at a time. A batch is kept until the outcome of all
+ * its records is known, so that it can be sent again, or in parts.
  */
 #include "grpc.h"
 
@@ -15,7 +15,8 @@
 
 enum {
 	SLICE_MS = 5, /* time of work, then the caller has its turn */
-	BATCHES = GRPC_CALLS_MAX + 1,
+	/* The batches that are sent, one that is tried before its turn, and the one that is filled. */
+	BATCHES = GRPC_CALLS_MAX + 2,
 	STRIDE = 64, /* records between looks at the clock */
 };
 
@@ -25,21 +26,18 @@ struct grpc_state {
 	struct grpc_options options;
 	struct session session;
 
-	struct batch batches[BATCHES]; /* a ring */
+	struct call_batch batches[BATCHES]; /* a ring */
 	uint32_t first, n_sent; /* sent batches; the next one is being filled */
-	uint32_t skipped; /* records before that one, which is tried first */
-	int64_t fill_ms;  /* when filling it began */
-	bool is_urgent;	  /* send it without waiting for more records */
-	bool is_failing;  /* a call has failed: no more until all have ended */
+	int64_t fill_ms;	/* when filling it began */
+	bool is_urgent;		/* send it without waiting for more records */
 	struct retry retry;
 	struct pace pace;
-	struct ahead ahead;
 
 	struct outage outage, refusals;
 	uint64_t calls, failed_calls;
 };
 
-static struct batch *batch_at(struct grpc_state *state, uint32_t i)
+static struct call_batch *batch_at(struct grpc_state *state, uint32_t i)
 {
 	return &state->batches[(state->first + i) % BATCHES];
 }
@@ -52,8 +50,11 @@ static void grpc_close(void *arg)
 
 	session_close(&state->session);
 	tls_context_close(&state->tls);
-	for (uint32_t i = 0; i < BATCHES; i++)
-		batch_free(&state->batches[i]);
+	for (uint32_t i = 0; i < BATCHES; i++) {
+		batch_free(&state->batches[i].records);
+		buffer_free(&state->batches[i].message);
+		buffer_free(&state->batches[i].reply);
+	}
 }
 
 static int open_calls(struct spec *spec, struct sink_host *host, void *arg,
@@ -83,23 +84,6 @@ static int otlp_open(struct spec *spec, struct sink_host *host, void *arg)
 	return open_calls(spec, host, arg, &message_otlp);
 }
 
-/* ---- Answers --------------------------------------------------------------------- */
-
-/* Send all records again that are not acknowledged. */
-static void start_over(struct grpc_state *state)
-{
-	for (uint32_t i = 0; i <= state->n_sent; i++) {
-		struct batch *batch = batch_at(state, i);
-
-		session_cancel(&state->session, &batch->call);
-		batch_clear(batch);
-	}
-	state->n_sent = 0;
-	state->skipped = 0;
-	state->is_failing = false;
-	state->host->ops->rewind(state->host);
-}
-
 /* ---- Reports --------------------------------------------------------------------- */
 
 /* A collector that lacks the service may get it with its next version. */
@@ -117,23 +101,21 @@ static void report_failure(struct grpc_state *state, const struct call *call)
 		   *call->message ? ": " : "", call->message);
 }
 
-static void report_refusal(struct grpc_state *state, const struct batch *batch)
+static void report_refusal(struct grpc_state *state, const struct call *call)
 {
-	const struct call *call = &batch->call;
 	const char *name = status_name(call->status);
 
 	outage_log(&state->refusals, state->host->log, NETOBS_LOG_ERROR, name,
-		   "%s refuses a record permanently: %s%s%s; it is dropped: %s",
+		   "%s refuses a record permanently: %s%s%s; it is dropped",
 		   state->options.session.stream.address.name, name,
-		   *call->message ? ": " : "", call->message, batch->first);
+		   *call->message ? ": " : "", call->message);
 }
 
 /* Report records that an accepted call refused. */
-static void report_partial(struct grpc_state *state, const struct batch *batch,
-			   uint32_t n)
+static void report_partial(struct grpc_state *state, uint32_t n,
+			   const char *message)
 {
 	const char *name = state->options.session.stream.address.name;
-	const char *message = batch->answer.message;
 
 	if (n)
 		outage_log(&state->refusals, state->host->log, NETOBS_LOG_ERROR,
@@ -149,70 +131,65 @@ static void report_partial(struct grpc_state *state, const struct batch *batch,
 
 /* ---- One call -------------------------------------------------------------------- */
 
-/* The collector does not say which records it refuses: the last ones stand for them. */
-static void settle_batch(struct grpc_state *state, const struct batch *batch)
+/* The collector works: a call was accepted. */
+static void note_success(struct grpc_state *state, const struct call_batch *batch)
 {
-	const struct sink_host_ops *ops = state->host->ops;
-	uint32_t n = batch_find_items(batch, batch->answer.rejected);
+	const struct batch *records = &batch->records;
+	uint32_t n = records->n_tried;
 
-	report_partial(state, batch, n);
-	if (n && n < batch->n_records)
-		ops->ack(state->host,
-			 batch_place(batch, batch->n_records - n - 1)->end);
-	if (n)
-		ops->refuse(state->host, batch->end);
-	if (!n || batch->settled.seq != batch->end.seq)
-		ops->ack(state->host, batch->settled);
-	ahead_settle(&state->ahead, batch->settled.seq);
-}
-
-static void take_success(struct grpc_state *state, const struct batch *batch)
-{
-	bool is_ahead = state->retry.distance;
-
-	/* If it was refused in an accepted call, it is sent again in its turn. */
-	if (is_ahead && !batch->answer.rejected)
-		ahead_add(&state->ahead, batch->from, batch->end.seq);
-	else if (!is_ahead)
-		settle_batch(state, batch);
-	retry_succeeded(&state->retry, batch->n_records, batch->end.seq);
-	pace_succeeded(&state->pace, batch->n_records,
-		       now_ms() - batch->call.begun_ms);
+	retry_succeeded(&state->retry, n, batch_tried(records, n - 1)->end.seq);
+	pace_succeeded(&state->pace, n, now_ms() - batch->call.begun_ms);
 	session_is_good(&state->session);
 	outage_end(&state->outage, state->host->log, NETOBS_LOG_INFO,
 		   "%s accepts records again",
 		   state->options.session.stream.address.name);
-	if (is_ahead) /* the record before it is not accepted yet */
-		start_over(state);
 }
 
-static void take_refusal(struct grpc_state *state, const struct batch *batch,
+/*
+ * The collector does not say which records it refuses: the last ones stand for them. What it refuses
+ * before its turn is sent again in its turn.
+ */
+static void take_success(struct grpc_state *state, struct call_batch *batch)
+{
+	const struct otlp_answer *answer = &batch->answer;
+
+	if (state->retry.distance && answer->rejected)
+		return;
+	report_partial(state,
+		       batch_decide_count(&batch->records, answer->rejected),
+		       answer->message);
+}
+
+static void take_refusal(struct grpc_state *state, struct call_batch *batch,
 			 enum status_action action)
 {
+	const uint32_t n = batch->records.n_tried;
 	const struct refusal refusal = {
 		.action = action,
-		.n_records = batch->n_records,
-		.end_seq = batch->end.seq,
+		.n_records = n,
+		.end_seq = batch_tried(&batch->records, n - 1)->end.seq,
 		.begun_ms = batch->call.begun_ms,
 	};
 
 	if (retry_refused(&state->retry, &refusal)) {
-		report_refusal(state, batch);
-		state->host->ops->refuse(state->host, batch->end);
-		ahead_settle(&state->ahead, batch->end.seq);
+		report_refusal(state, &batch->call);
+		batch_decide(&batch->records, OUTCOME_REFUSED);
 	} else if (retry_is_hopeless(&state->retry)) {
 		report_failure(state, &batch->call);
 	}
 }
 
-static void take_failure(struct grpc_state *state, const struct batch *batch)
+static void take_failure(struct grpc_state *state, struct call_batch *batch)
 {
 	const struct call *call = &batch->call;
 	enum status_action action = status_action(call->status, call->message);
 
+	/* A collector that goes away says what it has not looked at. */
+	if (call->is_untouched && state->session.is_draining)
+		return;
 	state->failed_calls++;
 	if (call->status == STATUS_DEADLINE_EXCEEDED)
-		pace_timed_out(&state->pace, batch->n_records);
+		pace_timed_out(&state->pace, batch->records.n_tried);
 	if (action == STATUS_LATER) {
 		report_failure(state, call);
 		retry_later(&state->retry, call->begun_ms);
@@ -225,7 +202,7 @@ static void take_failure(struct grpc_state *state, const struct batch *batch)
 /* ---- All of them ----------------------------------------------------------------- */
 
 /* Read an answer that is whole, and not compressed, as its prefix says. */
-static bool read_reply(const struct message_kind *kind, struct batch *batch)
+static bool read_reply(const struct message_kind *kind, struct call_batch *batch)
 {
 	const struct buffer *reply = &batch->reply;
 
@@ -236,84 +213,64 @@ static bool read_reply(const struct message_kind *kind, struct batch *batch)
 }
 
 /* A call that is accepted without an answer of its kind was accepted by something else. */
-static void judge_reply(struct grpc_state *state, struct batch *batch)
+static bool has_ended_well(const struct grpc_state *state,
+			   struct call_batch *batch)
 {
 	struct call *call = &batch->call;
 
-	if (batch->is_judged)
-		return;
-	batch->is_judged = true;
+	if (call->phase != CALL_ENDED || call->status != STATUS_OK)
+		return false;
 	batch->answer = (struct otlp_answer){ 0 };
 	if (!state->options.kind->read_answer ||
 	    read_reply(state->options.kind, batch))
-		return;
+		return true;
 	call->status = STATUS_UNAVAILABLE;
 	snprintf(call->message, sizeof(call->message),
 		 "the answer is not that of %s", state->options.session.path);
-}
-
-static bool has_ended_well(struct grpc_state *state, struct batch *batch)
-{
-	if (batch->call.phase != CALL_ENDED || batch->call.status != STATUS_OK)
-		return false;
-	judge_reply(state, batch);
-	return batch->call.status == STATUS_OK;
-}
-
-/*
- * Take answers from the oldest on, as an acknowledgement covers all earlier records. @return the
- * batch whose call has failed, or NULL
- */
-static struct batch *take_successes(struct grpc_state *state)
-{
-	while (state->n_sent && batch_at(state, 0)->call.phase == CALL_ENDED) {
-		struct batch *batch = batch_at(state, 0);
-
-		if (!has_ended_well(state, batch))
-			return batch;
-		take_success(state, batch);
-		if (!state->n_sent)
-			break;
-		batch_clear(batch);
-		state->first = (state->first + 1) % BATCHES;
-		state->n_sent--;
-	}
-	return NULL;
-}
-
-/* Note the records of later calls that the collector has. */
-static void keep_ahead(struct grpc_state *state)
-{
-	for (uint32_t i = 1; i < state->n_sent; i++) {
-		struct batch *batch = batch_at(state, i);
-
-		if (has_ended_well(state, batch))
-			ahead_add(&state->ahead, batch->from, batch->end.seq);
-	}
-}
-
-static bool is_any_open(struct grpc_state *state)
-{
-	for (uint32_t i = 0; i < state->n_sent; i++)
-		if (batch_at(state, i)->call.phase == CALL_OPEN)
-			return true;
 	return false;
 }
 
-/* Calls under way are awaited: what the collector has of them is not sent again. */
+/* Forget batches from the oldest on, as an acknowledgement covers all earlier records. */
+static void settle_batches(struct grpc_state *state)
+{
+	while (state->n_sent) {
+		struct call_batch *batch = batch_at(state, 0);
+
+		batch_settle(&batch->records, state->host);
+		if (batch->records.n_waiting)
+			return;
+		batch_clear(&batch->records);
+		state->first = (state->first + 1) % BATCHES;
+		state->n_sent--;
+	}
+}
+
+/*
+ * Take answers from the oldest on. The outcome of a call behind one that has failed says nothing of the
+ * collector, unless it was made to show whether the collector accepts other records.
+ */
 static void take_answers(struct grpc_state *state)
 {
-	const struct batch *failed = take_successes(state);
+	const bool is_ahead = state->retry.distance;
+	bool has_failed = false;
 
-	state->is_failing = failed;
-	if (!failed || is_any_open(state))
-		return;
-	state->is_failing = false;
-	keep_ahead(state);
-	/* A collector that goes away says what it has not looked at. */
-	if (!failed->call.is_untouched || !state->session.is_draining)
-		take_failure(state, failed);
-	start_over(state);
+	for (uint32_t i = 0; i < state->n_sent; i++) {
+		struct call_batch *batch = batch_at(state, i);
+		bool counts = is_ahead || !has_failed;
+
+		if (batch->call.phase == CALL_OPEN)
+			break;
+		if (has_ended_well(state, batch)) {
+			take_success(state, batch);
+			if (counts)
+				note_success(state, batch);
+		} else if (batch->call.phase == CALL_ENDED && counts) {
+			take_failure(state, batch);
+		}
+		batch->call.phase = CALL_NONE;
+		has_failed |= batch->records.n_waiting;
+	}
+	settle_batches(state);
 }
 
 /*
@@ -322,82 +279,47 @@ static void take_answers(struct grpc_state *state)
  */
 static void take_loss(struct grpc_state *state)
 {
-	const struct batch *oldest;
+	bool is_oldest = true;
 
-	take_successes(state);
-	keep_ahead(state);
-	oldest = batch_at(state, 0);
-	if (state->n_sent && session_is_late(&oldest->call))
-		pace_timed_out(&state->pace, oldest->n_records);
+	for (uint32_t i = 0; i < state->n_sent; i++) {
+		struct call_batch *batch = batch_at(state, i);
+
+		if (batch->call.phase == CALL_NONE ||
+		    has_ended_well(state, batch))
+			continue;
+		if (is_oldest && session_is_late(&batch->call))
+			pace_timed_out(&state->pace, batch->records.n_tried);
+		is_oldest = false;
+		batch->call.phase = CALL_NONE;
+	}
+	take_answers(state);
 	retry_renew(&state->retry);
-	start_over(state);
 }
 
 /* ---- Sending --------------------------------------------------------------------- */
 
-static uint32_t batch_limit(const struct grpc_state *state)
-{
-	return (uint32_t)min_u64(state->retry.limit, state->pace.limit);
-}
-
-/* The record is not sent: it is settled once all records before it are. */
-static void pass_over(struct grpc_state *state, struct batch *batch,
-		      struct position end)
-{
-	if (state->retry.distance)
-		return;
-	if (batch->n_records) {
-		batch->settled = end;
-	} else if (state->n_sent) {
-		batch_at(state, state->n_sent - 1)->settled = end;
-	} else {
-		state->host->ops->ack(state->host, end);
-		ahead_settle(&state->ahead, end.seq);
-	}
-}
-
-/* Skip records up to the distance, and try the next one alone. */
-static void take_further(struct grpc_state *state, struct batch *batch,
-			 const struct sink_item *item)
-{
-	if (state->skipped++ >= state->retry.distance)
-		batch_add(batch, item, &state->options);
-}
-
-/* False: there is no record now. */
-static bool take_next_batch(struct grpc_state *state, struct batch *batch)
-{
-	struct sink_item item;
-
-	if (!state->host->ops->next(state->host, &item))
-		return false;
-	if (!batch->n_records)
-		state->fill_ms = now_ms();
-	if (ahead_has(&state->ahead, item.end.seq))
-		pass_over(state, batch, item.end);
-	else if (state->retry.distance)
-		take_further(state, batch, &item);
-	else
-		batch_add(batch, &item, &state->options);
-	return true;
-}
-
 enum filling { FILLING_EMPTY, FILLING_ON, FILLING_FULL };
 
-/* FILLING_ON: the time is over. */
-static enum filling fill_grpc_batch(struct grpc_state *state,
-				    struct batch *batch, int64_t end_ms)
+/* Records are encoded where they stay. FILLING_ON: the time is over. */
+static enum filling fill_call_batch(struct grpc_state *state, int64_t end_ms)
 {
-	uint32_t most = batch_limit(state);
+	const struct grpc_options *options = &state->options;
+	const struct message_kind *kind = options->kind;
+	struct batch *batch = &batch_at(state, state->n_sent)->records;
+	const size_t most = options->batch_bytes - kind->head_max;
+	struct sink_item item;
 
-	for (uint32_t i = 1; batch->n_records < most; i++) {
-		if (!batch_has_room(batch, &state->options))
-			return batch->n_records ? FILLING_FULL : FILLING_EMPTY;
-		if (!take_next_batch(state, batch))
+	for (uint32_t i = 1; batch->text.len + kind->entry_max <= most; i++) {
+		if (!batch_reserve(batch, kind->entry_max) ||
+		    !state->host->ops->next(state->host, &item))
 			return FILLING_EMPTY;
-		/* So no record between its first and last one was passed over. */
-		if (batch->n_records && batch->settled.seq != batch->end.seq)
-			return FILLING_FULL;
+		if (!batch->n)
+			state->fill_ms = now_ms();
+		batch_add(batch,
+			  kind->put_entry(&options->message, item.record,
+					  (uint8_t *)batch_room(batch)),
+			  0, item.end,
+			  kind->count_items ? kind->count_items(item.record) : 0);
 		if (i % STRIDE == 0 && now_ms() >= end_ms)
 			return FILLING_ON;
 	}
@@ -407,9 +329,9 @@ static enum filling fill_grpc_batch(struct grpc_state *state,
 /* @return whether to send the batch as it is, while there are no more records */
 static bool is_due(struct grpc_state *state, const struct batch *batch)
 {
-	if (!batch->n_records)
+	if (!batch->n)
 		state->is_urgent = false;
-	return batch->n_records &&
+	return batch->n &&
 	       (state->is_urgent ||
 		now_ms() - state->fill_ms >= state->options.batch_delay_ms);
 }
@@ -419,37 +341,79 @@ static bool may_send(struct grpc_state *state)
 	bool is_cautious = retry_is_cautious(&state->retry) ||
 			   pace_is_cautious(&state->pace);
 
-	return !state->is_failing &&
-	       state->n_sent < (is_cautious ? 1 : state->options.calls) &&
+	return state->session.n_open < (is_cautious ? 1 : state->options.calls) &&
 	       session_is_ready(&state->session) &&
 	       retry_left_ms(&state->retry) <= 0;
 }
 
-/* > 0: a call was begun; 0: none can be now; -EAGAIN: the time is over. */
-static int send_batch(struct grpc_state *state, int64_t end_ms)
+/* @return 1; 0: it could not be begun */
+static int begin_call(struct grpc_state *state, struct call_batch *batch,
+		      uint32_t skip)
 {
-	struct batch *batch = batch_at(state, state->n_sent);
+	uint32_t limit = (uint32_t)min_u64(state->retry.limit, state->pace.limit);
+
+	if (call_begin(batch, skip, limit, &state->session, &state->options,
+		       state->pace.deadline_ms)) {
+		retry_later(&state->retry, now_ms());
+		return 0;
+	}
+	state->calls++;
+	return 1;
+}
+
+/* Send the record at the distance, alone. As for send_call(). */
+static int send_ahead(struct grpc_state *state, int64_t end_ms)
+{
+	uint32_t skip = state->retry.distance;
+
+	if (state->n_sent + 1 < BATCHES &&
+	    fill_call_batch(state, end_ms) == FILLING_ON)
+		return -EAGAIN;
+	for (uint32_t i = 0; i <= state->n_sent; i++) {
+		struct call_batch *batch = batch_at(state, i);
+
+		if (skip < batch->records.n_waiting) {
+			state->n_sent += i == state->n_sent;
+			return begin_call(state, batch, skip);
+		}
+		skip -= batch->records.n_waiting;
+	}
+	retry_find_nothing(&state->retry, state->retry.distance - skip);
+	return -EAGAIN;
+}
+
+/* @return the oldest batch that is not being sent; NULL: none */
+static struct call_batch *find_rest(struct grpc_state *state)
+{
+	for (uint32_t i = 0; i < state->n_sent; i++)
+		if (batch_at(state, i)->records.n_waiting &&
+		    batch_at(state, i)->call.phase == CALL_NONE)
+			return batch_at(state, i);
+	return NULL;
+}
+
+/* > 0: a call was begun; 0: none can be now; -EAGAIN: the time is over. */
+static int send_call(struct grpc_state *state, int64_t end_ms)
+{
+	struct call_batch *batch = find_rest(state);
 	enum filling filling;
 
 	if (!may_send(state))
 		return 0;
-	filling = fill_grpc_batch(state, batch, end_ms);
+	if (state->retry.distance)
+		return send_ahead(state, end_ms);
+	if (batch)
+		return begin_call(state, batch, 0);
+	if (state->n_sent >= state->options.calls)
+		return 0;
+	batch = batch_at(state, state->n_sent);
+	filling = fill_call_batch(state, end_ms);
 	if (filling == FILLING_ON)
 		return -EAGAIN;
-	if (filling == FILLING_EMPTY && state->retry.distance &&
-	    !batch->n_records) {
-		retry_find_nothing(&state->retry, state->skipped);
-		start_over(state);
-		return -EAGAIN;
-	}
-	if (filling == FILLING_EMPTY && !is_due(state, batch))
+	if (filling == FILLING_EMPTY && !is_due(state, &batch->records))
 		return 0;
-	if (batch_send(batch, &state->session, &state->options,
-		       state->pace.deadline_ms))
-		return 0;
-	state->calls++;
 	state->n_sent++;
-	return 1;
+	return begin_call(state, batch, 0);
 }
 
 static int check_deadlines(struct grpc_state *state)
@@ -465,12 +429,12 @@ static int check_deadlines(struct grpc_state *state)
 
 static int next_wake_ms(struct grpc_state *state)
 {
-	const struct batch *batch = batch_at(state, state->n_sent);
+	const struct batch *batch = &batch_at(state, state->n_sent)->records;
 	int wake_ms = session_rest(&state->session);
 
 	wake_ms = sooner_ms(wake_ms, check_deadlines(state));
 	wake_ms = sooner_ms(wake_ms, retry_left_ms(&state->retry));
-	if (batch->n_records)
+	if (batch->n && may_send(state) && state->n_sent < state->options.calls)
 		wake_ms = sooner_ms(wake_ms,
 				    left_ms(state->fill_ms +
 					    state->options.batch_delay_ms));
@@ -495,7 +459,7 @@ static bool run_calls(struct grpc_state *state)
 			return false;
 		if (now_ms() >= end_ms)
 			return true;
-		sent = send_batch(state, end_ms);
+		sent = send_call(state, end_ms);
 	}
 	return sent < 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* A gRPC sink: the messages of calls that it makes of its records, its options, and its batches. */
+/* A gRPC sink: the messages of calls that it makes of its records, its options, and its calls. */
 #ifndef NETOBS_SINKS_GRPC_GRPC_H
 #define NETOBS_SINKS_GRPC_GRPC_H
 
@@ -7,6 +7,7 @@
 #include "base/outage.h"
 #include "retry.h"
 #include "session.h"
+#include "sinks/batch/batch.h"
 #include "sinks/otlp/otlp.h"
 #include "sinks/pbflow/pbflow.h"
 
@@ -33,13 +34,10 @@ struct message_kind {
 	/* Write the bytes in front of @len bytes of records, at @to; NULL: none. */
 	size_t (*put_head)(const struct message_options *options, size_t len,
 			   uint8_t *to);
-	/*
-	 * Read how much of an accepted call is refused. NULL: none. If it is there, calls are made
-	 * one at a time: then all records before those of a call are settled.
-	 */
+	/* Read how much of an accepted call is refused. NULL: none. If it is there, calls are made one at a time. */
 	bool (*read_answer)(const void *bytes, size_t len,
 			    struct otlp_answer *ret_answer);
-	/* Count the items of a record that read_answer() counts: log records, data points. */
+	/* Count the items of a record that read_answer() counts: log records, data points. NULL: none. */
 	uint32_t (*count_items)(const struct netobs_record *record);
 };
 
@@ -49,24 +47,12 @@ extern const struct message_kind message_pbflow;
 /* logs_service.proto and metrics_service.proto of OpenTelemetry */
 extern const struct message_kind message_otlp;
 
-/* The place of a record of a batch. */
-struct batch_place {
-	struct position end;
-	uint32_t items; /* number of items that answers count */
-};
-
-/* Records that are sent in one call. */
-struct batch {
-	struct buffer message; /* behind SESSION_PREFIX, and room for a head */
-	uint32_t n_records;
-	struct buffer places; /* if answers may refuse some: of each, a struct batch_place */
+/* Records that are sent in a call, or in several. */
+struct call_batch {
+	struct batch records;
+	struct buffer message; /* of the attempt */
 	struct buffer reply;
 	struct otlp_answer answer; /* the server's answer */
-	bool is_judged;		   /* so far */
-	uint64_t from;		   /* records before the first of them */
-	struct position end;	   /* position behind the last record */
-	struct position settled; /* position to acknowledge with them: `end`, or behind it */
-	char first[192]; /* the first one, for the log */
 	struct call call;
 };
 
@@ -81,32 +67,14 @@ struct grpc_options {
 	uint32_t deadline_ms; /* deadline of the first calls */
 };
 
-/** @return whether one more record fits into the message */
-bool batch_has_room(struct batch *batch, const struct grpc_options *options);
-
-/* Add a record, for which batch_has_room(). */
-void batch_add(struct batch *batch, const struct sink_item *item,
-	       const struct grpc_options *options);
-
-/* Begin its call. */
-int batch_send(struct batch *batch, struct session *session,
-	       const struct grpc_options *options, uint32_t deadline_ms);
-
-/* The place of record @i. */
-static inline const struct batch_place *batch_place(const struct batch *batch,
-						    uint32_t i)
-{
-	return (const struct batch_place *)batch->places.bytes + i;
-}
-
-/** @return how many of the last records have @items together */
-uint32_t batch_find_items(const struct batch *batch, uint64_t items);
-
-/* Empty it and keep its memory. */
-void batch_clear(struct batch *batch);
-
-/* A zeroed batch is fine. */
-void batch_free(struct batch *batch);
+/**
+ * Begin a call with at most @limit records that wait, without the first @skip of them.
+ *
+ * @return 0 or -errno
+ */
+int call_begin(struct call_batch *batch, uint32_t skip, uint32_t limit,
+	       struct session *session, const struct grpc_options *options,
+	       uint32_t deadline_ms);
 
 /*
  * @kind: of messages. @types: of the sink. @context: zeroed; to be closed, also after a failure. -EINVAL:

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* The encodings of calls, and the options of a collector. */
+/* The messages of calls, and the options of a collector. */
 #include "grpc.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 /* ---- Flows to /pbflow.Collector/Send, other records to /netobs.Collector/Send ------ */
@@ -82,6 +81,47 @@ const struct message_kind message_otlp = {
 	.read_answer = otlp_read_answer,
 	.count_items = otlp_items,
 };
+
+/* ---- Messages ---------------------------------------------------------------------- */
+
+/* Behind the prefix, whose length is the session's. */
+static bool make_message(struct call_batch *batch,
+			 const struct grpc_options *options)
+{
+	const struct batch *records = &batch->records;
+	const struct message_kind *kind = options->kind;
+	size_t len = batch_tried_bytes(records);
+	uint8_t *to;
+
+	batch->message.len = 0;
+	if (!buffer_reserve(&batch->message,
+			    SESSION_PREFIX + kind->head_max + len))
+		return false;
+	to = (uint8_t *)batch->message.bytes + SESSION_PREFIX;
+	if (kind->put_head)
+		to += kind->put_head(&options->message, len, to);
+	for (uint32_t i = 0; i < records->n_tried; i++) {
+		const struct entry *entry = batch_tried(records, i);
+
+		to = mempcpy(to, records->text.bytes + entry->at, entry->len);
+	}
+	batch->message.len = (size_t)(to - (uint8_t *)batch->message.bytes);
+	return true;
+}
+
+int call_begin(struct call_batch *batch, uint32_t skip, uint32_t limit,
+	       struct session *session, const struct grpc_options *options,
+	       uint32_t deadline_ms)
+{
+	batch_try(&batch->records, skip, limit);
+	batch->reply.len = 0;
+	if (!make_message(batch, options))
+		return -ENOMEM;
+	return session_call(session, &batch->call,
+			    (uint8_t *)batch->message.bytes, batch->message.len,
+			    options->kind->read_answer ? &batch->reply : NULL,
+			    deadline_ms);
+}
 
 /* ---- Options ---------------------------------------------------------------------- */
 

@@ -69,27 +69,6 @@ bool retry_is_hopeless(const struct retry *retry);
 int retry_left_ms(const struct retry *retry);
 
 /*
- * Records that the collector has, behind one that is not settled: they are not sent again
- * after a rewind.
- */
-enum { AHEAD_MAX = 32 }; /* more are forgotten, and sent twice */
-
-struct ahead {
-	struct {
-		uint64_t from, end; /* numbers as in struct position */
-	} ranges[AHEAD_MAX];
-	uint32_t n;
-};
-
-void ahead_add(struct ahead *ahead, uint64_t from, uint64_t end);
-
-/** @return whether the record that ends at @end is one of them */
-bool ahead_has(const struct ahead *ahead, uint64_t end);
-
-/* All records up to @end are settled. */
-void ahead_settle(struct ahead *ahead, uint64_t end);
-
-/*
  * Deadline and size of calls, adapted to the collector's speed. After a deadline, the
  * records of the call are sent again, which the collector may have already. So the next
  * call has twice the time and half the records.

@@ -140,19 +140,6 @@ set_status(struct call *call, int status, const char *format, ...)
 	va_end(args);
 }
 
-void session_cancel(struct session *session, struct call *call)
-{
-	if (call->phase != CALL_OPEN)
-		return;
-	if (session->h2) {
-		nghttp2_session_set_stream_user_data(session->h2, call->id, NULL);
-		nghttp2_submit_rst_stream(session->h2, NGHTTP2_FLAG_NONE,
-					  call->id, NGHTTP2_CANCEL);
-		end_call(session, call);
-	}
-	call->phase = CALL_NONE;
-}
-
 bool session_is_late(const struct call *call)
 {
 	return call->phase == CALL_OPEN && now_ms() >= call->end_ms;
@@ -170,8 +157,10 @@ int session_check_deadline(struct session *session, struct call *call)
 		stream_fail(&session->stream, "no answer in time");
 		return 0;
 	}
-	session_cancel(session, call);
-	call->phase = CALL_ENDED;
+	nghttp2_session_set_stream_user_data(session->h2, call->id, NULL);
+	nghttp2_submit_rst_stream(session->h2, NGHTTP2_FLAG_NONE, call->id,
+				  NGHTTP2_CANCEL);
+	end_call(session, call);
 	set_status(call, STATUS_DEADLINE_EXCEEDED, "no answer within %g s",
 		   deadline_s);
 	return 0;

@@ -83,9 +83,6 @@ int session_call(struct session *session, struct call *call, uint8_t *bytes,
 /* The length that a prefix says. */
 size_t session_message_len(const char prefix[SESSION_PREFIX]);
 
-/* Cancel it; its outcome is ignored. */
-void session_cancel(struct session *session, struct call *call);
-
 /**
  * End @call if its deadline has passed. If nothing was received meanwhile, the connection
  * is lost.
