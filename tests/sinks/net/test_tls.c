@@ -81,7 +81,7 @@ static int try_context(struct fixture *f, const char *host, const char *options)
 
 	snprintf(text, sizeof(text), "grpc%s%s", *options ? "?" : "", options);
 	test_host_spec(&f->host, text, &spec);
-	err = tls_context_open(&f->context, &spec, host, "h2");
+	err = tls_context_open(&f->context, &spec, host, "\2h2");
 	err = err ?: spec_finish(&spec);
 	spec_free(&spec);
 	return err;

@@ -136,7 +136,7 @@ static void read_tls(struct grpc_options *options, struct spec *spec,
 	if (!spec_choice(spec, "tls", choices, has_options))
 		tls_refuse_options(spec);
 	else if (!spec->is_wrong &&
-		 !tls_context_open(context, spec, stream->address.host, "h2"))
+		 !tls_context_open(context, spec, stream->address.host, "\2h2"))
 		stream->tls = context;
 }
 

@@ -7,7 +7,7 @@
  */
 #include "base/outage.h"
 #include "base/clock_ms.h"
-#include "sinks/net/address.h"
+#include "sinks/net/tcp.h"
 #include "output.h"
 
 #include <errno.h>
@@ -57,19 +57,11 @@ static void set_options(int fd, int family)
 static int udp_socket_open(const struct addrinfo *address,
 			   const struct sockaddr_storage *source)
 {
-	cleanup_fd int fd = socket(address->ai_family,
-				   SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	int err;
+	int fd = socket_connect(address, source);
 
-	if (fd < 0)
-		return -errno;
-	err = address_bind_source(fd, address->ai_family, source);
-	if (err)
-		return err;
-	set_options(fd, address->ai_family);
-	if (connect(fd, address->ai_addr, address->ai_addrlen))
-		return -errno;
-	return TAKE_FD(fd);
+	if (fd >= 0)
+		set_options(fd, address->ai_family);
+	return fd;
 }
 
 /* @return bytes of the largest message without fragments, as far as the kernel knows */
@@ -101,16 +93,6 @@ static const struct sock_extended_err *find_error(struct msghdr *header)
 	return NULL;
 }
 
-/* An error that is not in the queue, or was there and is pending as well. */
-static int take_pending(int fd)
-{
-	int err = 0;
-	socklen_t len = sizeof(err);
-
-	getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len);
-	return -err;
-}
-
 /* @return the next ICMP error about a datagram: -ECONNREFUSED ...; 0: there is none */
 static int udp_socket_error(int fd)
 {
@@ -122,8 +104,8 @@ static int udp_socket_error(int fd)
 					 .msg_controllen = sizeof(control) };
 
 		if (recvmsg(fd, &header, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
-			return take_pending(fd);
-		take_pending(fd); /* it is the one from the queue */
+			return socket_error(fd);
+		socket_error(fd); /* it is the one from the queue */
 		error = find_error(&header);
 	} while (!error || error->ee_origin == SO_EE_ORIGIN_LOCAL);
 	return -(int)error->ee_errno;
@@ -390,35 +372,23 @@ static bool take_allowance(struct udp *udp)
 	return true;
 }
 
-static int send_datagram(const struct udp *udp,
-			 const struct encoder_message *message)
-{
-	ssize_t n;
-
-	do {
-		n = send(udp->fd, message->bytes, message->len,
-			 MSG_DONTWAIT | MSG_NOSIGNAL);
-	} while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : 0;
-}
-
 static int udp_send(struct output *output, const struct output_message *message)
 {
 	struct udp *udp = (struct udp *)output;
-	int err;
+	ssize_t n;
 
 	udp->is_early = !take_allowance(udp);
 	if (udp->is_early)
 		return -EAGAIN;
-	err = send_datagram(udp, &message->encoded);
-	udp->is_full = err == -EAGAIN || err == -ENOBUFS;
+	n = socket_write(udp->fd, message->encoded.bytes, message->encoded.len);
+	udp->is_full = n == -EAGAIN || n == -ENOBUFS;
 	if (udp->is_full)
 		return -EAGAIN;
-	if (err) {
+	if (n < 0) {
 		/* The error may be the refusal of an earlier message. */
 		if (!take_refusals(udp))
-			note_failed(udp, err);
-		return err;
+			note_failed(udp, (int)n);
+		return (int)n;
 	}
 	output->sequence = message->encoded.sequence + message->encoded.records;
 	output_count(output, message);

@@ -144,18 +144,6 @@ void address_read_source(struct spec *spec, struct sockaddr_storage *ret_source)
 			    text);
 }
 
-int address_bind_source(int fd, int family, const struct sockaddr_storage *source)
-{
-	socklen_t len = family == AF_INET6 ? sizeof(struct sockaddr_in6) :
-					     sizeof(struct sockaddr_in);
-
-	if (source->ss_family == AF_UNSPEC)
-		return 0;
-	if (source->ss_family != family)
-		return -EAFNOSUPPORT;
-	return bind(fd, (const struct sockaddr *)source, len) ? -errno : 0;
-}
-
 /* ---- Looking up names ----------------------------------------------------------- */
 
 /* A query of a thread. */

@@ -28,10 +28,6 @@ bool address_parse(struct spec *spec, const char *text, uint16_t otherwise,
 /* Option source: the IP address to send from; AF_UNSPEC where it is not given. */
 void address_read_source(struct spec *spec, struct sockaddr_storage *ret_source);
 
-/* Send from @source, unless it is AF_UNSPEC. -EAFNOSUPPORT: @family is another one. */
-int address_bind_source(int fd, int family,
-			const struct sockaddr_storage *source);
-
 /* @return whether @text is one, and not a name. @ret_address may be NULL. */
 bool address_is_numeric(const char *text, struct sockaddr_storage *ret_address);
 

@@ -342,7 +342,7 @@ static bool may_be_half(const struct stream *stream)
 /* The peer sends nothing more; the socket's errors show whether it still reads. */
 static ssize_t read_half(struct stream *stream)
 {
-	int err = tcp_error(stream->fd);
+	int err = socket_error(stream->fd);
 
 	if (!err)
 		return -EAGAIN;
@@ -362,7 +362,7 @@ ssize_t stream_read(struct stream *stream, void *to, size_t len)
 	if (stream->options.tls)
 		n = tls_read(&stream->tls, to, len);
 	else
-		n = tcp_read(stream->fd, to, len);
+		n = socket_read(stream->fd, to, len);
 	if (n > 0)
 		return n;
 	if (n == -EAGAIN) {
@@ -388,7 +388,7 @@ ssize_t stream_write(struct stream *stream, const void *from, size_t len)
 	if (stream->options.tls)
 		n = tls_write(&stream->tls, from, len);
 	else
-		n = tcp_write(stream->fd, from, len);
+		n = socket_write(stream->fd, from, len);
 	if (n >= 0)
 		return n;
 	if (n != -EAGAIN)

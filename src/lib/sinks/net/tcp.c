@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "tcp.h"
 
-#include "address.h"
 #include "base/util.h"
 
 #include <errno.h>
@@ -35,34 +34,46 @@ static void set_options(int fd)
 			   &options[i].value, sizeof(options[i].value));
 }
 
-int tcp_connect(const struct addrinfo *address,
-		const struct sockaddr_storage *source)
+int socket_connect(const struct addrinfo *address,
+		   const struct sockaddr_storage *source)
 {
-	cleanup_fd int fd = socket(address->ai_family,
-				   SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
-				   IPPROTO_TCP);
-	int err;
+	cleanup_fd int fd =
+		socket(address->ai_family,
+		       address->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -errno;
-	err = address_bind_source(fd, address->ai_family, source);
-	if (err)
-		return err;
-	set_options(fd);
+	if (source->ss_family != AF_UNSPEC &&
+	    source->ss_family != address->ai_family)
+		return -EAFNOSUPPORT;
+	/* Addresses of a family have the same length. */
+	if (source->ss_family != AF_UNSPEC &&
+	    bind(fd, (const struct sockaddr *)source, address->ai_addrlen))
+		return -errno;
 	if (connect(fd, address->ai_addr, address->ai_addrlen) &&
 	    errno != EINPROGRESS)
 		return -errno;
 	return TAKE_FD(fd);
 }
 
+int tcp_connect(const struct addrinfo *address,
+		const struct sockaddr_storage *source)
+{
+	int fd = socket_connect(address, source);
+
+	if (fd >= 0)
+		set_options(fd);
+	return fd;
+}
+
 int tcp_connect_result(int fd)
 {
 	struct pollfd ready = { .fd = fd, .events = POLLOUT };
 
-	return poll(&ready, 1, 0) <= 0 ? -EAGAIN : tcp_error(fd);
+	return poll(&ready, 1, 0) <= 0 ? -EAGAIN : socket_error(fd);
 }
 
-ssize_t tcp_read(int fd, void *to, size_t len)
+ssize_t socket_read(int fd, void *to, size_t len)
 {
 	ssize_t n;
 
@@ -72,7 +83,7 @@ ssize_t tcp_read(int fd, void *to, size_t len)
 	return n < 0 ? -errno : n;
 }
 
-ssize_t tcp_write(int fd, const void *from, size_t len)
+ssize_t socket_write(int fd, const void *from, size_t len)
 {
 	ssize_t n;
 
@@ -103,7 +114,7 @@ int tcp_look(int fd, struct tcp_peer *ret_peer)
 	return 0;
 }
 
-int tcp_error(int fd)
+int socket_error(int fd)
 {
 	int err = 0;
 	socklen_t len = sizeof(err);

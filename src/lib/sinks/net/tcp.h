@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Non-blocking TCP sockets. Errors are -errno. */
+/* Non-blocking sockets, and what TCP says of them. Errors are -errno. */
 #ifndef NETOBS_SINKS_NET_TCP_H
 #define NETOBS_SINKS_NET_TCP_H
 
@@ -11,17 +11,24 @@
 #include <sys/types.h>
 
 /*
- * A socket on its way to @address. @source: the address to send from, unless it is
+ * A socket on its way to @address, of its type. @source: the address to send from, unless it is
  * AF_UNSPEC; -EAFNOSUPPORT: it is of another family.
  */
+int socket_connect(const struct addrinfo *address,
+		   const struct sockaddr_storage *source);
+
+ssize_t socket_read(int fd, void *to, size_t len);
+ssize_t socket_write(int fd, const void *from, size_t len);
+
+/* @return the error of the socket since the last call; 0: none */
+int socket_error(int fd);
+
+/* socket_connect(), with keepalives. */
 int tcp_connect(const struct addrinfo *address,
 		const struct sockaddr_storage *source);
 
 /* 0: connected; -EAGAIN: not yet; others: why not. */
 int tcp_connect_result(int fd);
-
-ssize_t tcp_read(int fd, void *to, size_t len);
-ssize_t tcp_write(int fd, const void *from, size_t len);
 
 /* Bytes that were written and that the other side has not acknowledged. */
 size_t tcp_unacknowledged(int fd);
@@ -34,8 +41,5 @@ struct tcp_peer {
 
 /* Get the state of the other side from TCP_INFO. @return 0 or -errno */
 int tcp_look(int fd, struct tcp_peer *ret_peer);
-
-/* @return the error of the connection since the last call; 0: none */
-int tcp_error(int fd);
 
 #endif

@@ -164,7 +164,7 @@ static int write_bytes(BIO *bio, const char *from, int len)
 {
 	struct tls *tls = BIO_get_data(bio);
 
-	return finish_io(bio, tls, tcp_write(tls->fd, from, (size_t)len),
+	return finish_io(bio, tls, socket_write(tls->fd, from, (size_t)len),
 			 BIO_FLAGS_WRITE);
 }
 
@@ -172,7 +172,7 @@ static int read_bytes(BIO *bio, char *to, int len)
 {
 	struct tls *tls = BIO_get_data(bio);
 
-	return finish_io(bio, tls, tcp_read(tls->fd, to, (size_t)len),
+	return finish_io(bio, tls, socket_read(tls->fd, to, (size_t)len),
 			 BIO_FLAGS_READ);
 }
 

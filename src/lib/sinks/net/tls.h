@@ -27,8 +27,8 @@ struct tls_context {
 };
 
 /*
- * Options ca, cert, key_file and server_name. @host: the name unless server_name is
- * given; @alpn: a literal, the protocol inside, "h2"; NULL: none is named. What is wrong with
+ * Options ca, cert, key_file and server_name. @host: the name unless server_name is given; @alpn: a
+ * literal, the protocol inside as RFC 7301, 3.1 has it, "\2h2"; NULL: none is named. What is wrong with
  * options and files is said by spec_refuse(). 0, or -errno.
  */
 int tls_context_open(struct tls_context *context, struct spec *spec,

@@ -150,19 +150,6 @@ static bool load_own(struct tls_context *context, SSL_CTX *ctx)
 
 /* ---- What is made of them ---------------------------------------------------------- */
 
-/* In the form of the protocol: RFC 7301, 3.1. */
-static bool set_alpn(SSL_CTX *ctx, const char *alpn)
-{
-	unsigned char list[256];
-	size_t len = alpn ? strlen(alpn) : 0;
-
-	if (!len)
-		return true;
-	list[0] = (unsigned char)len;
-	memcpy(list + 1, alpn, len);
-	return !SSL_CTX_set_alpn_protos(ctx, list, (unsigned int)len + 1);
-}
-
 static bool set_up(struct tls_context *context, SSL_CTX *ctx)
 {
 	SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
@@ -171,8 +158,11 @@ static bool set_up(struct tls_context *context, SSL_CTX *ctx)
 				      SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
 				      SSL_MODE_RELEASE_BUFFERS);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-	return set_alpn(ctx, context->alpn) && load_ca(context, ctx) &&
-	       load_own(context, ctx);
+	if (context->alpn &&
+	    SSL_CTX_set_alpn_protos(ctx, (const unsigned char *)context->alpn,
+				    (unsigned int)strlen(context->alpn)))
+		return false;
+	return load_ca(context, ctx) && load_own(context, ctx);
 }
 
 /* Replaces the previous files, unless loading fails. */
