@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static void keep_lines(int level, const char *message, void *user)
@@ -200,4 +202,16 @@ char *read_text(const char *path)
 	assert_int_equal(read(fd, text, (size_t)info.st_size), info.st_size);
 	close(fd);
 	return text;
+}
+
+int listen_at(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)),
+			 0);
+	assert_int_equal(listen(fd, 5), 0);
+	return fd;
 }

@@ -51,6 +51,9 @@ void assert_sink_identity(const struct lines_fixture *f);
 /* Lines are those of consecutive records; the number behind the last. */
 uint64_t check_lines(const char *text, uint64_t n);
 
+/* A non-blocking socket that listens at a path of the file system. */
+int listen_at(const char *path);
+
 /* All of a file; the caller's. */
 char *read_text(const char *path);
 

@@ -90,17 +90,32 @@ uint64_t module_counter(const struct module_fixture *f, const char *name)
 	return test_counter(kind_of(f), f->module, name);
 }
 
-void module_fail_then_recover(struct module_fixture *f, const char *logged)
+void module_turns(struct module_fixture *f, int n)
 {
+	while (n-- > 0)
+		module_turn(f, true);
+}
+
+void module_fail_then_recover(struct module_fixture *f,
+			      const struct failure *failure)
+{
+	struct collector *c = &f->collector;
+
+	c->answer = failure->answer;
+	c->status = failure->status;
+	c->message = failure->message;
+	c->error = failure->error;
+	c->is_early = failure->window;
+	c->window = failure->window;
 	module_open(f, "");
 	f->host.n_records = 100;
-	module_work_until_logged(f, logged);
+	module_work_until_logged(f, failure->logged);
 	assert_int_equal(f->host.acked, 0);
-	f->collector.answer = ANSWER_OK;
-	f->collector.is_early = false;
-	f->collector.is_unordered = true;
+	c->answer = ANSWER_OK;
+	c->is_early = false;
+	c->is_unordered = true;
 	module_work_until_done(f);
-	assert_int_equal(f->collector.n_taken, 100);
+	assert_int_equal(c->n_taken, 100);
 	assert_int_equal(test_host_lines(&f->host), 2);
 	assert_non_null(strstr(f->host.logged, "accepts records again"));
 	assert_true(module_counter(f, "failed_calls") > 0);

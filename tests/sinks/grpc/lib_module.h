@@ -28,6 +28,9 @@ void module_open(struct module_fixture *f, const char *options);
 /* The module, then the collector have their turn. */
 void module_turn(struct module_fixture *f, bool flush);
 
+/* So many turns, with everything flushed. */
+void module_turns(struct module_fixture *f, int n);
+
 /* Until all records have been settled. */
 void module_work_until_done(struct module_fixture *f);
 
@@ -37,7 +40,17 @@ void module_work_until_calls(struct module_fixture *f, uint32_t calls);
 /* The module's, by its name. */
 uint64_t module_counter(const struct module_fixture *f, const char *name);
 
-/* The first call fails, with words in the log; later ones take all records. */
-void module_fail_then_recover(struct module_fixture *f, const char *logged);
+/* What the collector says to the first call, and words of it in the log. */
+struct failure {
+	const char *logged;
+	enum answer answer;
+	const char *status, *message;
+	uint32_t error;
+	uint32_t window; /* it answers before it has read more; 0: not early */
+};
+
+/* The first call fails; later ones take all records. */
+void module_fail_then_recover(struct module_fixture *f,
+			      const struct failure *failure);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "lib_wait.h"
 #include "base/clock_ms.h"
+#include "base/util.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -64,13 +65,16 @@ MODULE_TEST(sessions_and_alerts_have_a_service_of_their_own)
 
 MODULE_TEST(collector_without_that_service_is_told)
 {
+	static const struct failure failure = {
+		.logged = " does not implement /netobs.Collector/Send: "
+			  "UNIMPLEMENTED: Method not found!; trying again",
+		.answer = ANSWER_STATUS,
+		.status = "12",
+		.message = "Method not found!",
+	};
+
 	give_others(f);
-	f->collector.answer = ANSWER_STATUS;
-	f->collector.status = "12";
-	f->collector.message = "Method not found!";
-	module_fail_then_recover(
-		f, " does not implement /netobs.Collector/Send: UNIMPLEMENTED: "
-		   "Method not found!; trying again");
+	module_fail_then_recover(f, &failure);
 }
 
 MODULE_TEST(batches_are_no_larger_than_allowed)
@@ -114,8 +118,7 @@ MODULE_TEST(calls_at_a_time_are_limited)
 	module_open(f, "batch_bytes=64K");
 	f->host.n_records = 20000;
 	module_work_until_calls(f, 2);
-	for (int i = 0; i < 50; i++)
-		module_turn(f, true);
+	module_turns(f, 50);
 	assert_int_equal(f->collector.n_rpcs, 2);
 	assert_int_equal(f->host.acked, 0);
 }
@@ -128,13 +131,11 @@ MODULE_TEST(answers_count_in_order)
 	module_open(f, "batch_bytes=64K");
 	f->host.n_records = 20000;
 	module_work_until_calls(f, 2);
-	for (int i = 0; i < 50; i++)
-		module_turn(f, true);
+	module_turns(f, 50);
 	c->answer = ANSWER_STATUS;
 	c->status = "0";
 	collector_answer(c, &c->rpcs[1]);
-	for (int i = 0; i < 50; i++)
-		module_turn(f, true);
+	module_turns(f, 50);
 	assert_int_equal(f->host.acked, 0);
 	collector_answer(c, &c->rpcs[0]);
 	await_by(f->host.acked, module_turn(f, true));
@@ -142,43 +143,41 @@ MODULE_TEST(answers_count_in_order)
 
 /* ---- Failures ----------------------------------------------------------------------- */
 
-MODULE_TEST(status_of_http_is_told)
+TEST_WITH(failures_are_told_and_survived, module_set_up, module_tear_down)
 {
-	f->collector.answer = ANSWER_HTTP;
-	f->collector.status = "502";
-	module_fail_then_recover(f, "UNAVAILABLE: HTTP status 502; trying again");
-}
+	static const struct failure failures[] = {
+		{ .logged = "UNAVAILABLE: HTTP status 502; trying again",
+		  .answer = ANSWER_HTTP,
+		  .status = "502" },
+		{ .logged = "UNKNOWN: the answer has no status",
+		  .answer = ANSWER_HTTP,
+		  .status = "200" },
+		{ .logged = "the call was reset: ENHANCE_YOUR_CALM",
+		  .answer = ANSWER_RESET,
+		  .error = NGHTTP2_ENHANCE_YOUR_CALM },
+		/* Words of the collector are made readable. */
+		{ .logged = "UNAUTHENTICATED: no token?; trying",
+		  .answer = ANSWER_STATUS,
+		  .status = "16",
+		  .message = "no%20token%0a" },
+		/* It need not read a message that it refuses. */
+		{ .logged = "UNAVAILABLE; trying again",
+		  .answer = ANSWER_STATUS,
+		  .status = "14",
+		  .window = 100 },
+		/* Answers that acknowledge nothing. */
+		{ .logged = "the call was reset: INTERNAL_ERROR",
+		  .answer = ANSWER_EARLY_STATUS },
+		{ .logged = "UNAVAILABLE: HTTP status 404",
+		  .answer = ANSWER_HTTP_OK,
+		  .status = "404" },
+	};
 
-MODULE_TEST(answer_without_status_is_told)
-{
-	f->collector.answer = ANSWER_HTTP;
-	f->collector.status = "200";
-	module_fail_then_recover(f, "UNKNOWN: the answer has no status");
-}
-
-MODULE_TEST(reset_is_told)
-{
-	f->collector.answer = ANSWER_RESET;
-	f->collector.error = NGHTTP2_ENHANCE_YOUR_CALM;
-	module_fail_then_recover(f, "the call was reset: ENHANCE_YOUR_CALM");
-}
-
-MODULE_TEST(words_of_the_collector_are_made_readable)
-{
-	f->collector.answer = ANSWER_STATUS;
-	f->collector.status = "16";
-	f->collector.message = "no%20token%0a";
-	module_fail_then_recover(f, "UNAUTHENTICATED: no token?; trying");
-}
-
-/* It need not read a message that it refuses. */
-MODULE_TEST(answer_may_come_before_the_end_of_the_call)
-{
-	f->collector.is_early = true;
-	f->collector.answer = ANSWER_STATUS;
-	f->collector.status = "14";
-	f->collector.window = 100;
-	module_fail_then_recover(f, "UNAVAILABLE; trying again");
+	for (size_t i = 0; i < ARRAY_SIZE(failures); i++) {
+		module_fail_then_recover(*state, &failures[i]);
+		module_tear_down(state);
+		module_set_up(state);
+	}
 }
 
 MODULE_TEST(idle_connection_may_be_closed)
@@ -218,11 +217,9 @@ MODULE_TEST(collector_that_goes_away_finishes_what_it_has)
 	module_open(f, "batch_bytes=64K");
 	f->host.n_records = 2000;
 	module_work_until_calls(f, 2);
-	for (int i = 0; i < 50; i++)
-		module_turn(f, true);
+	module_turns(f, 50);
 	nghttp2_submit_goaway(c->h2, 0, c->rpcs[0].id, NGHTTP2_NO_ERROR, NULL, 0);
-	for (int i = 0; i < 50; i++)
-		module_turn(f, true);
+	module_turns(f, 50);
 	assert_int_equal(f->host.acked, 0);
 	c->answer = ANSWER_OK;
 	collector_answer(c, &c->rpcs[0]);

@@ -135,8 +135,7 @@ MODULE_TEST(what_is_no_answer_acknowledges_nothing)
 		c->reply = replies[i].bytes;
 		c->reply_len = replies[i].len;
 		module_work_until_calls(f, calls + 1);
-		for (int j = 0; j < 20; j++)
-			module_turn(f, true);
+		module_turns(f, 20);
 	}
 	assert_int_equal(f->host.acked, 0);
 	assert_non_null(strstr(f->host.logged,

@@ -18,19 +18,6 @@ MODULE_TEST(trailers_acknowledge)
 	assert_string_equal(f->host.logged, "");
 }
 
-MODULE_TEST(status_before_the_end_acknowledges_nothing)
-{
-	f->collector.answer = ANSWER_EARLY_STATUS;
-	module_fail_then_recover(f, "the call was reset: INTERNAL_ERROR");
-}
-
-MODULE_TEST(status_beside_an_error_of_http_acknowledges_nothing)
-{
-	f->collector.answer = ANSWER_HTTP_OK;
-	f->collector.status = "404";
-	module_fail_then_recover(f, "UNAVAILABLE: HTTP status 404");
-}
-
 /* The call is larger than the window, so the rest of it was never read. */
 MODULE_TEST(answer_to_half_a_call_acknowledges_nothing)
 {
@@ -95,8 +82,7 @@ static void refuse_some(struct module_fixture *f, const char *status,
 	assert_int_equal(c->n_taken, 5000 - f->host.refused);
 	assert_int_equal(c->n_again, 0);
 	assert_non_null(strstr(f->host.logged, "refuses a record permanently: "));
-	assert_non_null(strstr(f->host.logged,
-			       "; it is dropped"));
+	assert_non_null(strstr(f->host.logged, "; it is dropped"));
 	assert_int_equal(test_host_lines(&f->host), 1);
 }
 

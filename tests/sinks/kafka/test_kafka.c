@@ -4,16 +4,16 @@
  * librdkafka; tests/e2e has real ones, which do not give all these answers on request.
  */
 #include "lib_sink_host.h"
+#include "lib_wait.h"
 
 #include "sinks/kafka/kafka.h"
 
 #include <librdkafka/rdkafka_mock.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { RECORDS = 2000, PRODUCE = 0, PATIENCE_S = 60 };
+enum { RECORDS = 2000, PRODUCE = 0 };
 
 struct fixture {
 	struct test_host host;
@@ -74,19 +74,17 @@ static void work(struct fixture *f)
 	assert_int_equal(netobs_sink_module.work(f->kafka, false), 0);
 }
 
+static void wait_and_work(struct fixture *f)
+{
+	test_host_wait(&f->host, 100);
+	work(f);
+}
+
 /* Go on until what came is acknowledged, as a sink does. */
 static void run(struct fixture *f)
 {
-	time_t end = time(NULL) + PATIENCE_S;
-
-	for (work(f); f->host.acked < f->host.n_records; work(f)) {
-		test_host_wait(&f->host, 1000);
-		if (time(NULL) > end)
-			fail_msg("%llu of %llu: %s",
-				 (unsigned long long)f->host.acked,
-				 (unsigned long long)f->host.n_records,
-				 f->host.logged);
-	}
+	work(f);
+	await_by(f->host.acked >= f->host.n_records, wait_and_work(f));
 }
 
 static void assert_refused(const struct fixture *f, uint64_t n)
@@ -166,12 +164,8 @@ CASE(refused_batch_drops_nothing_that_is_fine)
 /* Go on until the records of a refused batch are about to be sent again. */
 static rd_kafka_mock_cluster_t *wait_for_single(struct fixture *f)
 {
-	time_t end = time(NULL) + PATIENCE_S;
-
-	for (work(f); !f->kafka->single.handle; work(f)) {
-		test_host_wait(&f->host, 100);
-		assert_true(time(NULL) < end);
-	}
+	work(f);
+	await_by(f->kafka->single.handle, wait_and_work(f));
 	return rd_kafka_handle_mock_cluster(f->kafka->single.handle);
 }
 
@@ -222,14 +216,7 @@ CASE(topic_that_may_not_be_written_to_is_tried_again)
 /* Go on until @part was logged. */
 static void run_until_logged(struct fixture *f, const char *part)
 {
-	time_t end = time(NULL) + PATIENCE_S;
-
-	while (!strstr(f->host.logged, part)) {
-		work(f);
-		test_host_wait(&f->host, 100);
-		if (time(NULL) > end)
-			fail_msg("no '%s': %s", part, f->host.logged);
-	}
+	await_by(strstr(f->host.logged, part), wait_and_work(f));
 }
 
 CASE(topic_that_is_not_there_is_waited_for)

@@ -6,6 +6,7 @@
 #include "lib_tls_server.h"
 #include "lib_wait.h"
 #include "base/clock_ms.h"
+#include "base/util.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -185,45 +186,59 @@ static void assert_told_once(const struct fixture *f, const char *text)
 
 /* ---- Connections ------------------------------------------------------------------- */
 
-CASE(name_of_the_host_is_checked)
+static void end_connection(struct fixture *f)
 {
-	start_server(f, "server", false, TLS1_3_VERSION);
-	open_stream(f, "localhost", ca_option());
-	assert_talks(f);
-	assert_string_equal(f->host.logged, "");
+	stream_close(&f->stream);
+	tls_context_close(&f->context);
+	stop_server(f);
 }
 
-CASE(address_of_the_host_is_checked)
+CASE(name_or_address_of_the_host_is_checked)
 {
-	start_server(f, "server", false, TLS1_2_VERSION);
-	open_stream(f, "127.0.0.1", ca_option());
-	assert_talks(f);
+	static const struct {
+		const char *host;
+		int version;
+	} cases[] = {
+		{ "localhost", TLS1_3_VERSION },
+		{ "127.0.0.1", TLS1_2_VERSION },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		start_server(f, "server", false, cases[i].version);
+		open_stream(f, cases[i].host, ca_option());
+		assert_talks(f);
+		assert_string_equal(f->host.logged, "");
+		end_connection(f);
+	}
 }
 
-CASE(another_name_is_refused)
+CASE(wrong_certificates_are_refused_with_the_reason)
 {
-	start_server(f, "other", false, TLS1_3_VERSION);
-	open_stream(f, "localhost", ca_option());
-	work_until_failures(f, 3);
-	assert_told_once(
-		f, "the certificate of localhost is for another name; trying");
-}
+	static const struct {
+		const char *cert, *host;
+		bool has_ca;
+		const char *text;
+	} cases[] = {
+		{ "other", "localhost", true,
+		  "the certificate of localhost is for another name; trying" },
+		/* Its name is in the subject alone. */
+		{ "localhost", "localhost", true,
+		  "the certificate of localhost is for another name; trying" },
+		{ "other", "127.0.0.1", true,
+		  "the certificate of 127.0.0.1 is for another name" },
+		{ "expired", "localhost", true,
+		  "the certificate of localhost has expired; trying" },
+		{ "server", "localhost", false,
+		  "is not from a trusted authority" },
+	};
 
-CASE(name_in_the_subject_alone_is_refused)
-{
-	start_server(f, "localhost", false, TLS1_3_VERSION);
-	open_stream(f, "localhost", ca_option());
-	work_until_failures(f, 3);
-	assert_told_once(
-		f, "the certificate of localhost is for another name; trying");
-}
-
-CASE(another_address_is_refused)
-{
-	start_server(f, "other", false, TLS1_3_VERSION);
-	open_stream(f, "127.0.0.1", ca_option());
-	work_until_failures(f, 3);
-	assert_told_once(f, "the certificate of 127.0.0.1 is for another name");
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		start_server(f, cases[i].cert, false, TLS1_3_VERSION);
+		open_stream(f, cases[i].host, cases[i].has_ca ? ca_option() : "");
+		work_until_failures(f, 3);
+		assert_told_once(f, cases[i].text);
+		end_connection(f);
+	}
 }
 
 CASE(another_name_can_be_asked_for)
@@ -235,22 +250,6 @@ CASE(another_name_can_be_asked_for)
 		 ca_option());
 	open_stream(f, "localhost", options);
 	assert_talks(f);
-}
-
-CASE(expired_certificate_is_refused)
-{
-	start_server(f, "expired", false, TLS1_3_VERSION);
-	open_stream(f, "localhost", ca_option());
-	work_until_failures(f, 3);
-	assert_told_once(f, "the certificate of localhost has expired; trying");
-}
-
-CASE(unknown_authority_is_refused)
-{
-	start_server(f, "server", false, TLS1_3_VERSION);
-	open_stream(f, "localhost", "");
-	work_until_failures(f, 3);
-	assert_told_once(f, "is not from a trusted authority");
 }
 
 CASE(own_certificate_is_shown)
@@ -284,9 +283,7 @@ CASE(certificate_that_is_asked_for_and_missing_is_told_once)
 		open_stream(f, "localhost", ca_option());
 		write_until_failures(f, 6);
 		assert_told_once(f, "it requires a client certificate");
-		stream_close(&f->stream);
-		tls_context_close(&f->context);
-		stop_server(f);
+		end_connection(f);
 	}
 }
 

@@ -100,19 +100,6 @@ LINES_TEST(full_disk_is_told_once_and_costs_nothing)
 
 /* ---- Sockets ------------------------------------------------------------------- */
 
-static int listen_at(const char *path)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
-
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-	unlink(path);
-	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)),
-			 0);
-	assert_int_equal(listen(fd, 1), 0);
-	return fd;
-}
-
 static int accept_soon(struct lines_fixture *f, int listener)
 {
 	struct pollfd fd = { .fd = netobs_sink_fd(f->sink), .events = POLLIN };
@@ -251,20 +238,19 @@ LINES_TEST(reader_that_goes_and_comes_misses_nothing)
 
 /* ---- Spool --------------------------------------------------------------------- */
 
+#define SPOOLED_SOCKET "json:unix:%1$s?spool=disk:%1$s.spool"
+
 LINES_TEST(spool_on_disk_outlives_the_sink)
 {
-	char spec[3 * PATH_MAX];
 	int listener, peer;
 	char *text;
 
-	snprintf(spec, sizeof(spec), "json:unix:%s?spool=disk:%s/spool",
-		 f->path, f->dir);
-	assert_int_equal(try_open_sink(f, spec), 0);
+	open_sink(f, SPOOLED_SOCKET);
 	write_flows(f, 0, 2000);
 	netobs_sink_close(f->sink);
 
 	listener = listen_at(f->path);
-	assert_int_equal(try_open_sink(f, spec), 0);
+	open_sink(f, SPOOLED_SOCKET);
 	assert_int_equal(sink_stats_of(f).recovered.records, 2000);
 	peer = accept_soon(f, listener);
 	write_flows(f, 2000, 2500);
@@ -273,7 +259,7 @@ LINES_TEST(spool_on_disk_outlives_the_sink)
 	free(text);
 	assert_sink_identity(f);
 	netobs_sink_close(f->sink);
-	assert_int_equal(try_open_sink(f, spec), 0);
+	open_sink(f, SPOOLED_SOCKET);
 	assert_int_equal(sink_stats_of(f).recovered.records, 0);
 	close(peer);
 	close(listener);
@@ -282,33 +268,28 @@ LINES_TEST(spool_on_disk_outlives_the_sink)
 /* Also those that no sync has reached yet. */
 LINES_TEST(flushed_records_survive_a_kill)
 {
-	char spec[3 * PATH_MAX];
 	int status;
 	pid_t child;
 
-	snprintf(spec, sizeof(spec), "json:unix:%s?spool=disk:%s/spool",
-		 f->path, f->dir);
 	child = fork();
 	if (!child) {
-		assert_int_equal(try_open_sink(f, spec), 0);
+		open_sink(f, SPOOLED_SOCKET);
 		write_flows(f, 0, 10);
 		assert_int_equal(netobs_sink_flush(f->sink), 0);
 		raise(SIGKILL);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFSIGNALED(status));
-	assert_int_equal(try_open_sink(f, spec), 0);
+	open_sink(f, SPOOLED_SOCKET);
 	assert_int_equal(sink_stats_of(f).recovered.records, 10);
 }
 
 /* What was sent before is confirmed; what comes later waits for the next sink. */
 LINES_TEST(settled_sink_sends_nothing_new)
 {
-	char spec[3 * PATH_MAX];
+	static const char spec[] = "json:%1$s?spool=disk:%1$s.spool";
 
-	snprintf(spec, sizeof(spec), "json:%s?spool=disk:%s/spool", f->path,
-		 f->dir);
-	assert_int_equal(try_open_sink(f, spec), 0);
+	open_sink(f, spec);
 	write_flows(f, 0, 10);
 	assert_int_equal(netobs_sink_settle(f->sink), 0);
 	assert_file_has(f, 0, 10);
@@ -318,7 +299,7 @@ LINES_TEST(settled_sink_sends_nothing_new)
 	assert_file_has(f, 0, 10);
 	assert_int_equal(sink_stats_of(f).pending.records, 990);
 	netobs_sink_close(f->sink);
-	assert_int_equal(try_open_sink(f, spec), 0);
+	open_sink(f, spec);
 	assert_int_equal(netobs_sink_wait(f->sink, WAIT_MS), 0);
 	assert_file_has(f, 0, 1000);
 	assert_sink_identity(f);
@@ -327,12 +308,10 @@ LINES_TEST(settled_sink_sends_nothing_new)
 /* A peer that reads nothing confirms nothing. */
 LINES_TEST(sink_is_not_settled_before_confirmations)
 {
-	char spec[3 * PATH_MAX], *text;
 	int listener = listen_at(f->path), peer;
+	char *text;
 
-	snprintf(spec, sizeof(spec), "json:unix:%s?spool=disk:%s/spool",
-		 f->path, f->dir);
-	assert_int_equal(try_open_sink(f, spec), 0);
+	open_sink(f, SPOOLED_SOCKET);
 	peer = accept_soon(f, listener);
 	write_flows(f, 0, 20000);
 	assert_int_equal(netobs_sink_settle(f->sink), -EAGAIN);
@@ -375,11 +354,8 @@ LINES_TEST(last_totals_are_kept)
 LINES_TEST(records_become_durable_in_time)
 {
 	struct pollfd fd = { .events = POLLIN };
-	char spec[3 * PATH_MAX];
 
-	snprintf(spec, sizeof(spec), "json:unix:%s?spool=disk:%s/spool",
-		 f->path, f->dir);
-	assert_int_equal(try_open_sink(f, spec), 0);
+	open_sink(f, SPOOLED_SOCKET);
 	write_flows(f, 0, 100);
 	assert_int_equal(sink_stats_of(f).durable_records, 0);
 	fd.fd = netobs_sink_fd(f->sink);

@@ -28,9 +28,9 @@ enum { RECORDS = 20000, SIZE = 1 << 20 };
 static const struct {
 	const char *options, *suffix, *unpack;
 } kinds[] = {
-	{ "", "", "cat" },
-	{ "&compress=gzip", ".gz", "gzip -dc" },
-	{ "&compress=zstd", ".zst", "zstd -dcq" },
+	{ "rotate.bytes=1M", "", "cat" },
+	{ "rotate.bytes=1M&compress=gzip", ".gz", "gzip -dc" },
+	{ "rotate.bytes=1M&compress=zstd", ".zst", "zstd -dcq" },
 };
 
 /* ---- Files --------------------------------------------------------------------- */
@@ -135,12 +135,9 @@ LINES_TEST(files_turn_by_size)
 	char *text, last[PATH_MAX], json[PATH_MAX];
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		char options[100];
 		int files;
 
-		snprintf(options, sizeof(options), "rotate.bytes=1M%s",
-			 kinds[i].options);
-		open_rotated(f, options);
+		open_rotated(f, kinds[i].options);
 		write_flows(f, 0, RECORDS);
 		assert_int_equal(netobs_sink_wait(f->sink, WAIT_MS), 0);
 		assert_int_equal(sink_stats_of(f).delivered.records, RECORDS);
@@ -154,8 +151,8 @@ LINES_TEST(files_turn_by_size)
 		text = read_all(f, kinds[i].suffix, kinds[i].unpack);
 		assert_int_equal(check_lines(text, 0), RECORDS);
 		files = count(f->dir, FINAL, last);
-		print_message("%s: %zu bytes of lines in %d files\n", options,
-			      strlen(text), files);
+		print_message("%s: %zu bytes of lines in %d files\n",
+			      kinds[i].options, strlen(text), files);
 		if (!*kinds[i].suffix)
 			assert_true(files >= (int)(strlen(text) / SIZE) + 1);
 		assert_true(size_of(last) > 0 && size_of(last) <= SIZE);
@@ -325,13 +322,11 @@ LINES_TEST(torn_files_are_cut)
 
 	snprintf(part, sizeof(part), "%s.part", f->path);
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		char options[100], *text, *whole;
+		char *text, *whole;
 		size_t size;
 		uint64_t before = 0;
 
-		snprintf(options, sizeof(options), "rotate.bytes=1G%s",
-			 kinds[i].options);
-		open_rotated(f, options);
+		open_rotated(f, kinds[i].options);
 		write_flows(f, 0, 400);
 		flush_all(f);
 		size = (size_t)size_of(part);
@@ -345,7 +340,7 @@ LINES_TEST(torn_files_are_cut)
 
 			remove_all(f);
 			write_text(part, whole, size * (size_t)cut / 20);
-			open_rotated(f, options);
+			open_rotated(f, kinds[i].options);
 			close_sink(f);
 			assert_int_equal(count(f->dir, "*.part", NULL), 0);
 			if (!count(f->dir, FINAL, last)) {
@@ -375,12 +370,11 @@ LINES_TEST(killed_writers_leave_whole_lines)
 {
 	for (size_t i = 0; i < 4 * ARRAY_SIZE(kinds); i++) {
 		const char *suffix = kinds[i / 4].suffix;
-		char options[100], *text;
+		const char *options = kinds[i / 4].options;
+		char *text;
 		pid_t child;
 
 		remove_all(f);
-		snprintf(options, sizeof(options), "rotate.bytes=1M%s",
-			 kinds[i / 4].options);
 		child = fork();
 		if (!child) {
 			open_rotated(f, options);
@@ -431,12 +425,10 @@ LINES_TEST(full_disk_costs_nothing)
 
 	signal(SIGXFSZ, SIG_IGN);
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		char options[100], *text;
+		char *text;
 
 		remove_all(f);
-		snprintf(options, sizeof(options), "rotate.bytes=1M%s",
-			 kinds[i].options);
-		open_rotated(f, options);
+		open_rotated(f, kinds[i].options);
 		setrlimit(RLIMIT_FSIZE, &full);
 		write_flows(f, 0, 3000);
 		for (int j = 0; j < 3; j++)

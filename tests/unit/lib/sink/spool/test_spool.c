@@ -141,3 +141,100 @@ SPOOL_TEST(old_records_are_dropped)
 	f->options.max_age_ms = 60000;
 	each_kind(f, drop_the_old);
 }
+
+/* ---- What a full spool drops while its reader has some of it in hand --------------- */
+
+enum { MANY = 20000 }; /* more than fits */
+
+/* The reader gets @n of @all records. @return the position behind the last one */
+static struct position take_in_hand(struct spool_fixture *f, uint64_t n,
+				    uint64_t all)
+{
+	struct spool_item item;
+
+	f->options.max_bytes = 4 << 20;
+	open_spool(f);
+	put_all(&f->spool, 0, all);
+	get_all(&f->spool, 0, n, &item);
+	return item.end;
+}
+
+/* The rest comes, and everything was either delivered or dropped. */
+static void finish(struct spool *spool)
+{
+	struct spool_item item;
+
+	while (spool_read(spool, &item))
+		spool_ack(spool, item.end);
+	assert_int_equal(spool_pending(spool).seq, 0);
+	assert_int_equal(spool->delivered.seq + spool->dropped[SPOOL_FULL].seq,
+			 MANY);
+	assert_identity(spool);
+	spool_close(spool);
+}
+
+SPOOL_TEST(in_hand_and_delivered_is_not_dropped)
+{
+	struct position some = take_in_hand(f, 10, 100);
+	struct spool_item last, item;
+
+	get_all(&f->spool, 10, 40, &last);
+	put_all(&f->spool, 100, MANY);
+	assert_true(f->spool.size <= f->options.max_bytes);
+	assert_identity(&f->spool);
+	/* No record is read beyond those with an unknown outcome. */
+	assert_false(spool_read(&f->spool, &item));
+
+	spool_ack(&f->spool, some);
+	assert_int_equal(f->spool.delivered.seq, 10);
+	assert_identity(&f->spool);
+	assert_false(spool_read(&f->spool, &item));
+	spool_ack(&f->spool, last.end);
+	spool_ack(&f->spool, some); /* going back is ignored */
+	assert_int_equal(f->spool.delivered.seq, 40);
+	assert_int_equal(f->spool.delivered.bytes, 3 * 39 * 40 / 2);
+	assert_identity(&f->spool);
+	finish(&f->spool);
+}
+
+/* More than a segment: the unacknowledged records span two segments. */
+SPOOL_TEST(in_hand_over_several_segments)
+{
+	struct position end = take_in_hand(f, 5000, 7500);
+
+	put_all(&f->spool, 7500, 11000);
+	assert_true(f->spool.acked.seq > 0 && f->spool.acked.seq < 5000);
+	assert_int_equal(f->spool.dropped[SPOOL_FULL].seq, 0);
+	assert_int_equal(spool_pending(&f->spool).seq, 11000);
+	spool_ack(&f->spool, end);
+	assert_int_equal(f->spool.delivered.seq, 5000);
+	put_all(&f->spool, 11000, MANY);
+	finish(&f->spool);
+}
+
+SPOOL_TEST(in_hand_and_wanted_again_is_dropped)
+{
+	struct position some = take_in_hand(f, 10, 100);
+	struct spool_item item;
+	uint64_t dropped;
+
+	get_all(&f->spool, 10, 40, &item);
+	put_all(&f->spool, 100, MANY);
+	spool_ack(&f->spool, some);
+	dropped = f->spool.dropped[SPOOL_FULL].seq;
+	spool_rewind(&f->spool);
+	assert_int_equal(f->spool.dropped[SPOOL_FULL].seq, dropped + 30);
+	assert_identity(&f->spool);
+	finish(&f->spool);
+}
+
+SPOOL_TEST(in_hand_and_refused_counts_once)
+{
+	struct position end = take_in_hand(f, 40, 100);
+
+	put_all(&f->spool, 100, MANY);
+	spool_discard(&f->spool, end, SPOOL_REFUSED);
+	assert_int_equal(f->spool.dropped[SPOOL_REFUSED].seq, 40);
+	assert_identity(&f->spool);
+	spool_close(&f->spool);
+}

@@ -203,18 +203,6 @@ LINES_TEST(places_in_the_network_are_refused)
 
 /* ---- Sockets ------------------------------------------------------------------- */
 
-static int listen_at(const char *path)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
-
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)),
-			 0);
-	assert_int_equal(listen(fd, 5), 0);
-	return fd;
-}
-
 /* Read the lines that are available, @most at most; @lines gets their numbers. */
 static uint64_t read_lines(int peer, size_t most, bool *lines, uint64_t n)
 {
