@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "sinks/grpc/status.h"
+#include "sinks/grpc/retry.h"
 #include "sinks/otlp/otlp.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -57,11 +57,10 @@ static void grpc_close(void *arg)
 	}
 }
 
-static int open_calls(struct spec *spec, struct sink_host *host, void *arg,
-		      const struct message_kind *kind)
+static int grpc_open(struct spec *spec, struct sink_host *host, void *arg)
 {
 	struct grpc_state *state = arg;
-	int err = grpc_options_read(&state->options, kind, spec, host->types,
+	int err = grpc_options_read(&state->options, spec, host->types,
 				    &state->tls);
 
 	state->host = host;
@@ -72,16 +71,6 @@ static int open_calls(struct spec *spec, struct sink_host *host, void *arg,
 	session_open(&state->session, &state->options.session, host);
 	host->ops->wake_in(host, 0);
 	return 0;
-}
-
-static int grpc_open(struct spec *spec, struct sink_host *host, void *arg)
-{
-	return open_calls(spec, host, arg, &message_pbflow);
-}
-
-static int otlp_open(struct spec *spec, struct sink_host *host, void *arg)
-{
-	return open_calls(spec, host, arg, &message_otlp);
 }
 
 /* ---- Reports --------------------------------------------------------------------- */
@@ -202,14 +191,14 @@ static void take_failure(struct grpc_state *state, struct call_batch *batch)
 /* ---- All of them ----------------------------------------------------------------- */
 
 /* Read an answer that is whole, and not compressed, as its prefix says. */
-static bool read_reply(const struct message_kind *kind, struct call_batch *batch)
+static bool read_reply(struct call_batch *batch)
 {
 	const struct buffer *reply = &batch->reply;
 
 	return reply->len >= SESSION_PREFIX && !reply->bytes[0] &&
 	       session_message_len(reply->bytes) == reply->len - SESSION_PREFIX &&
-	       kind->read_answer(reply->bytes + SESSION_PREFIX,
-				 reply->len - SESSION_PREFIX, &batch->answer);
+	       otlp_read_answer(reply->bytes + SESSION_PREFIX,
+				reply->len - SESSION_PREFIX, &batch->answer);
 }
 
 /* A call that is accepted without an answer of its kind was accepted by something else. */
@@ -221,8 +210,7 @@ static bool has_ended_well(const struct grpc_state *state,
 	if (call->phase != CALL_ENDED || call->status != STATUS_OK)
 		return false;
 	batch->answer = (struct otlp_answer){ 0 };
-	if (!state->options.kind->read_answer ||
-	    read_reply(state->options.kind, batch))
+	if (!state->options.is_otlp || read_reply(batch))
 		return true;
 	call->status = STATUS_UNAVAILABLE;
 	snprintf(call->message, sizeof(call->message),
@@ -304,22 +292,21 @@ enum filling { FILLING_EMPTY, FILLING_ON, FILLING_FULL };
 static enum filling fill_call_batch(struct grpc_state *state, int64_t end_ms)
 {
 	const struct grpc_options *options = &state->options;
-	const struct message_kind *kind = options->kind;
+	const size_t most = options->batch_bytes - options->head_max;
 	struct batch *batch = &batch_at(state, state->n_sent)->records;
-	const size_t most = options->batch_bytes - kind->head_max;
 	struct sink_item item;
 
-	for (uint32_t i = 1; batch->text.len + kind->entry_max <= most; i++) {
-		if (!batch_reserve(batch, kind->entry_max) ||
+	for (uint32_t i = 1; batch->text.len + options->entry_max <= most; i++) {
+		if (!batch_reserve(batch, options->entry_max) ||
 		    !state->host->ops->next(state->host, &item))
 			return FILLING_EMPTY;
 		if (!batch->n)
 			state->fill_ms = now_ms();
 		batch_add(batch,
-			  kind->put_entry(&options->message, item.record,
-					  (uint8_t *)batch_room(batch)),
+			  call_put_entry(options, item.record,
+					 (uint8_t *)batch_room(batch)),
 			  0, item.end,
-			  kind->count_items ? kind->count_items(item.record) : 0);
+			  options->is_otlp ? otlp_items(item.record) : 0);
 		if (i % STRIDE == 0 && now_ms() >= end_ms)
 			return FILLING_ON;
 	}
@@ -509,7 +496,7 @@ const struct sink_module netobs_sink_otlp_module = {
 	.kind = "otlp",
 	.types = OTLP_TYPES,
 	.state_size = sizeof(struct grpc_state),
-	.open = otlp_open,
+	.open = grpc_open,
 	.work = grpc_work,
 	.close = grpc_close,
 	.counters = grpc_counters,

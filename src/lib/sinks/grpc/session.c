@@ -7,7 +7,7 @@
 
 #include "base/clock_ms.h"
 #include "base/util.h"
-#include "status.h"
+#include "retry.h"
 
 #include <arpa/inet.h>
 #include <assert.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "status.h"
+#include "retry.h"
 
 #include "base/util.h"
 #include "sinks/pbflow/wire_reader.h"
