@@ -87,26 +87,6 @@ static int compare_streams(const void *a, const void *b, void *arg)
 	return left < right ? -1 : 1;
 }
 
-static bool join_tried(struct http_batch *batch, const struct format *format)
-{
-	struct batch *records = &batch->records;
-	cleanup_free struct format_part *parts =
-		calloc(records->n_tried, sizeof(*parts));
-
-	if (!parts)
-		return false;
-	if (format->encoding->has_streams)
-		qsort_r(records->tried, records->n_tried,
-			sizeof(*records->tried), compare_streams, records);
-	for (uint32_t i = 0; i < records->n_tried; i++) {
-		const struct entry *entry = batch_tried(records, i);
-
-		parts[i] = (struct format_part){ records->text.bytes + entry->at,
-						 entry->len, entry->stream };
-	}
-	return format_body(format, parts, records->n_tried, &batch->body);
-}
-
 static int pack_body(struct http_batch *batch, struct packer *packer)
 {
 	const char *bytes;
@@ -124,12 +104,17 @@ static int pack_body(struct http_batch *batch, struct packer *packer)
 int http_batch_make_body(struct http_batch *batch, const struct format *format,
 			 struct packer *packer)
 {
-	batch_try(&batch->records, 0, batch->limit);
+	struct batch *records = &batch->records;
+
+	batch_try(records, 0, batch->limit);
 	batch->n_answered = batch->n_accepted = batch->n_refused = 0;
 	batch->reason[0] = '\0';
 	bulk_answer_begin(&batch->bulk, take_bulk_item, batch);
 	batch->answer.len = 0;
-	if (!join_tried(batch, format))
+	if (format->encoding->has_streams)
+		qsort_r(records->tried, records->n_tried,
+			sizeof(*records->tried), compare_streams, records);
+	if (!format_body(format, records, &batch->body))
 		return -ENOMEM;
 	return pack_body(batch, packer);
 }

@@ -228,49 +228,52 @@ size_t format_record(const struct format *format,
 
 /* ---- Bodies --------------------------------------------------------------------- */
 
-static bool add_parts(const struct format_part *parts, size_t n,
-		      bool has_commas, struct buffer *body)
+/* Of the tried ones from @from to before @to. */
+static bool add_records(const struct batch *records, uint32_t from, uint32_t to,
+			bool has_commas, struct buffer *body)
 {
-	for (size_t i = 0; i < n; i++) {
-		if (i && has_commas && !buffer_put(body, ","))
+	for (uint32_t i = from; i < to; i++) {
+		const struct entry *entry = batch_tried(records, i);
+
+		if (i > from && has_commas && !buffer_put(body, ","))
 			return false;
-		if (!buffer_add(body, parts[i].bytes, parts[i].len))
+		if (!buffer_add(body, records->text.bytes + entry->at, entry->len))
 			return false;
 	}
 	return true;
 }
 
 static bool add_streams(const struct format *format,
-			const struct format_part *parts, size_t n,
-			struct buffer *body)
+			const struct batch *records, struct buffer *body)
 {
-	for (size_t from = 0, to; from < n; from = to) {
-		for (to = from + 1; to < n; to++)
-			if (parts[to].stream != parts[from].stream)
+	for (uint32_t from = 0, to; from < records->n_tried; from = to) {
+		uint32_t stream = batch_tried(records, from)->stream;
+
+		for (to = from + 1; to < records->n_tried; to++)
+			if (batch_tried(records, to)->stream != stream)
 				break;
 		if ((from && !buffer_put(body, ",")) ||
-		    !open_stream(format, parts[from].stream, body) ||
-		    !add_parts(parts + from, to - from, true, body) ||
+		    !open_stream(format, stream, body) ||
+		    !add_records(records, from, to, true, body) ||
 		    !buffer_put(body, "]}"))
 			return false;
 	}
 	return true;
 }
 
-static bool put_lines(const struct format *format,
-		      const struct format_part *parts, size_t n,
+static bool put_lines(const struct format *format, const struct batch *records,
 		      struct buffer *body)
 {
 	(void)format;
-	return add_parts(parts, n, false, body);
+	return add_records(records, 0, records->n_tried, false, body);
 }
 
 static bool put_elements(const struct format *format,
-			 const struct format_part *parts, size_t n,
-			 struct buffer *body)
+			 const struct batch *records, struct buffer *body)
 {
 	(void)format;
-	return buffer_put(body, "[") && add_parts(parts, n, true, body) &&
+	return buffer_put(body, "[") &&
+	       add_records(records, 0, records->n_tried, true, body) &&
 	       buffer_put(body, "]");
 }
 
@@ -282,31 +285,26 @@ static size_t put_otlp(const struct format *format,
 }
 
 static bool put_request(const struct format *format,
-			const struct format_part *parts, size_t n,
-			struct buffer *body)
+			const struct batch *records, struct buffer *body)
 {
 	uint8_t head[OTLP_HEAD_MAX];
-	size_t sum = 0;
+	size_t len = otlp_head(&format->otlp, batch_tried_bytes(records), head);
 
-	for (size_t i = 0; i < n; i++)
-		sum += parts[i].len;
-	return buffer_add(body, head, otlp_head(&format->otlp, sum, head)) &&
-	       add_parts(parts, n, false, body);
+	return buffer_add(body, head, len) && put_lines(format, records, body);
 }
 
 static bool put_streams(const struct format *format,
-			const struct format_part *parts, size_t n,
-			struct buffer *body)
+			const struct batch *records, struct buffer *body)
 {
 	return buffer_put(body, "{\"streams\":[") &&
-	       add_streams(format, parts, n, body) && buffer_put(body, "]}");
+	       add_streams(format, records, body) && buffer_put(body, "]}");
 }
 
-bool format_body(const struct format *format, const struct format_part *parts,
-		 size_t n, struct buffer *body)
+bool format_body(const struct format *format, const struct batch *records,
+		 struct buffer *body)
 {
 	body->len = 0;
-	return format->encoding->put_body(format, parts, n, body);
+	return format->encoding->put_body(format, records, body);
 }
 
 /* ---- Options -------------------------------------------------------------------- */

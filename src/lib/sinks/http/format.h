@@ -7,6 +7,7 @@
 #include "base/spec.h"
 #include "record/any.h"
 #include "sink/host_fields.h"
+#include "sinks/batch/batch.h"
 #include "sinks/otlp/otlp.h"
 
 #include <stdbool.h>
@@ -14,7 +15,6 @@
 #include <stdint.h>
 
 struct format;
-struct format_part;
 
 /* The report on the records in an answer with a status of success. */
 enum format_answer {
@@ -32,8 +32,7 @@ struct encoding {
 	size_t (*put_record)(const struct format *format,
 			     const struct netobs_record *record, char *to);
 	bool (*put_body)(const struct format *format,
-			 const struct format_part *parts, size_t n,
-			 struct buffer *body);
+			 const struct batch *records, struct buffer *body);
 };
 
 /* A record takes so many bytes at most: in a Loki line, each may be escaped. */
@@ -74,19 +73,12 @@ uint32_t format_items(const struct format *format,
 /** @return the path of a URL that has none; NULL: as it is */
 const char *format_path(const struct format *format, uint32_t types);
 
-/* A record in a body: what format_record() wrote of it. */
-struct format_part {
-	const char *bytes;
-	size_t len;
-	uint32_t stream;
-};
-
 /**
- * Put a body together of @n parts, of which those of a stream follow each other.
+ * Put a body together of the records that are tried, of which those of a stream follow each other.
  *
  * @return false: no memory
  */
-bool format_body(const struct format *format, const struct format_part *parts,
-		 size_t n, struct buffer *body);
+bool format_body(const struct format *format, const struct batch *records,
+		 struct buffer *body);
 
 #endif
