@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Messages, read by libfixbuf's own reader and by one that owes it nothing. */
-#include "sinks/ipfix/record.h"
 #include "sinks/ipfix/encoder.h"
 
 #include "lib_ipfix.h"

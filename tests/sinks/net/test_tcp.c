@@ -3,7 +3,7 @@
 #include "lib_test.h"
 
 #include "base/util.h"
-#include "sinks/net/tcp.h"
+#include "sinks/net/address.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "layout.h"
 
-#include "record.h"
+#include "encoder.h"
 #include "base/util.h"
 #include "catalogue/records.h"
 

@@ -7,7 +7,7 @@
  */
 #include "base/outage.h"
 #include "base/clock_ms.h"
-#include "sinks/net/tcp.h"
+#include "sinks/net/address.h"
 #include "output.h"
 
 #include <errno.h>

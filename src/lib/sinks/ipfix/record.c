@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "record.h"
+#include "encoder.h"
 
 #include "base/text.h"
 #include "base/util.h"

@@ -4,7 +4,7 @@
 #define NETOBS_SINKS_IPFIX_REPORTS_H
 
 #include "output.h"
-#include "record.h"
+#include "encoder.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,7 +3,6 @@
 
 #include "address.h"
 #include "base/clock_ms.h"
-#include "tcp.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "tcp.h"
+#include "address.h"
 
 #include "base/util.h"
 

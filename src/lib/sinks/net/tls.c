@@ -2,7 +2,7 @@
 #include "tls.h"
 
 #include "base/util.h"
-#include "tcp.h"
+#include "address.h"
 
 #include <errno.h>
 #include <limits.h>
