@@ -6,7 +6,7 @@ set(NETOBS_SINKS "ipfix;kafka;grpc;json_net;http" CACHE STRING "Kinds of sinks t
 
 # What the modules have in common with the library, each a copy of its own.
 add_library(netobs_sink_support OBJECT
-	src/lib/base/hash.c src/lib/base/io.c src/lib/base/json.c src/lib/base/log.c src/lib/base/options.c
+	src/lib/base/hash.c src/lib/base/slots.c src/lib/base/io.c src/lib/base/json.c src/lib/base/log.c src/lib/base/options.c
 	src/lib/base/outage.c src/lib/base/spec.c src/lib/base/text.c src/lib/base/worker.c
 	src/lib/sink/host_fields.c src/lib/sink/member_names.c src/lib/sinks/batch/batch.c)
 target_include_directories(netobs_sink_support PUBLIC include src src/lib)

@@ -55,7 +55,7 @@ TEST(reliable_transports_have_them_once)
 	assert_true(refresh_is_due(&refresh, 1000000));
 }
 
-static struct names names;
+static struct slots names;
 
 static bool tell(uint32_t ifindex, uint32_t netns, const char *text)
 {
@@ -72,7 +72,7 @@ static bool tell(uint32_t ifindex, uint32_t netns, const char *text)
 
 TEST(names_are_told_once_and_when_they_change)
 {
-	names_clear(&names);
+	slots_clear(&names);
 	assert_true(tell(2, 1, "eth0"));
 	assert_false(tell(2, 1, "eth0"));
 	assert_true(tell(2, 7, "eth0"));
@@ -82,8 +82,9 @@ TEST(names_are_told_once_and_when_they_change)
 	assert_false(tell(3, 1, NULL));
 	assert_true(tell(3, 1, "a-name-of-sixteen-and-more"));
 	assert_false(tell(3, 1, "a-name-of-sixteen-and-more"));
-	names_clear(&names);
+	slots_clear(&names);
 	assert_true(tell(2, 1, "uplink"));
+	slots_free(&names);
 }
 
 TEST(any_number_of_interfaces_finds_an_end)
@@ -91,11 +92,12 @@ TEST(any_number_of_interfaces_finds_an_end)
 	unsigned int told = 0;
 	char text[16];
 
-	names_clear(&names);
+	slots_clear(&names);
 	for (uint32_t i = 1; i <= 10000; i++) {
 		snprintf(text, sizeof(text), "veth%u", i);
 		told += tell(i, 1, text);
-		assert_true(names.n <= NAMES_SLOTS / 2);
+		assert_true(names.n <= NAMES_MAX);
 	}
 	assert_int_equal(told, 10000);
+	slots_free(&names);
 }

@@ -200,7 +200,7 @@ static void start_session(struct ipfix *ipfix)
 	ipfix->next_template = LAYOUT_KINDS;
 	ipfix->quiet_until_ms = 0;
 	ipfix->options_due_ms = 0;
-	names_clear(&ipfix->reports.names);
+	slots_clear(&ipfix->reports.names);
 	refresh_start(&ipfix->refresh, now_ms());
 }
 
@@ -268,6 +268,7 @@ static void ipfix_close(void *arg)
 	if (ipfix->output)
 		ipfix->output->ops->close(ipfix->output);
 	free(ipfix->output);
+	slots_free(&ipfix->reports.names);
 	encoder_free(ipfix->encoder);
 	config_free(&ipfix->config);
 }

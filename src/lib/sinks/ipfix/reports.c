@@ -12,55 +12,33 @@
 
 /* ---- Names of interfaces ----------------------------------------------------------- */
 
-void names_clear(struct names *names)
-{
-	if (names->n)
-		memset(names, 0, sizeof(*names));
-}
-
-static struct name *find_name(struct names *names, uint32_t ifindex,
-			      uint32_t netns)
-{
-	uint32_t at = (ifindex ^ netns * 2654435761U) * 2654435761U >> 16;
-	struct name *name;
-
-	for (;; at++) {
-		name = &names->slots[at % NAMES_SLOTS];
-		if (!name->ifindex)
-			return name;
-		if (name->ifindex == ifindex && name->netns_inode == netns)
-			return name;
-	}
-}
-
-bool names_is_new(struct names *names, const struct netobs_point *point,
+bool names_is_new(const struct slots *names, const struct netobs_point *point,
 		  struct name *ret_name)
 {
-	const struct name *known;
+	const struct name *known = NULL;
+	uint32_t at;
 
 	if (!point->ifindex || !point->name)
-		return false;
-	known = find_name(names, point->ifindex, point->netns_inode);
-	if (known->ifindex &&
-	    !strncmp(known->text, point->name, sizeof(known->text)))
 		return false;
 	*ret_name = (struct name){ .ifindex = point->ifindex,
 				   .netns_inode = point->netns_inode };
 	memcpy(ret_name->text, point->name,
 	       strnlen(point->name, sizeof(ret_name->text)));
-	return true;
+	at = slots_find(names, ret_name);
+	if (at != SLOT_NONE)
+		known = slots_at(names, at);
+	return !known || memcmp(known, ret_name, sizeof(*known)) != 0;
 }
 
-void names_note(struct names *names, const struct name *name)
+void names_note(struct slots *names, const struct name *name)
 {
-	struct name *slot = find_name(names, name->ifindex, name->netns_inode);
+	uint32_t at;
 
-	if (!slot->ifindex && names->n == NAMES_SLOTS / 2) {
-		names_clear(names);
-		slot = find_name(names, name->ifindex, name->netns_inode);
-	}
-	names->n += !slot->ifindex;
-	*slot = *name;
+	if (names->n == NAMES_MAX && slots_find(names, name) == SLOT_NONE)
+		slots_clear(names);
+	at = slots_get(names, name, offsetof(struct name, text), sizeof(*name));
+	if (at != SLOT_NONE)
+		memcpy(slots_at(names, at), name, sizeof(*name));
 }
 
 static uint64_t wall_ms(void)
@@ -208,14 +186,14 @@ static add_fn *const reports_of_round[] = {
 enum {
 	FIXED = ARRAY_SIZE(reports_of_round),
 	ELEMENTS_MAX = 128,
-	ALL = FIXED + ELEMENTS_MAX + NAMES_SLOTS,
+	ALL = FIXED + ELEMENTS_MAX + NAMES_MAX,
 };
 
 /* Number @i of a round: 1 also where there is none. */
 static int add_report(const struct round *round, unsigned int i)
 {
+	const struct slots *names = &round->reports->names;
 	const fbInfoElement_t *element;
-	const struct name *name;
 
 	if (i < FIXED)
 		return reports_of_round[i](round);
@@ -227,8 +205,8 @@ static int add_report(const struct round *round, unsigned int i)
 			return 1;
 		return add_element(round, element);
 	}
-	name = &round->reports->names.slots[i - ELEMENTS_MAX];
-	return name->ifindex ? add_name(round->encoder, name) : 1;
+	i -= ELEMENTS_MAX;
+	return i < names->n ? add_name(round->encoder, slots_at(names, i)) : 1;
 }
 
 int reports_add(struct reports *reports, struct encoder *encoder,

@@ -3,40 +3,34 @@
 #ifndef NETOBS_SINKS_IPFIX_REPORTS_H
 #define NETOBS_SINKS_IPFIX_REPORTS_H
 
+#include "base/slots.h"
 #include "output.h"
 #include "encoder.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* With more interfaces than half of this, all names are sent again now and then. */
-enum { NAMES_SLOTS = 4096 };
+/* With more interfaces, all names are sent again now and then. */
+enum { NAMES_MAX = 2048 };
 
+/* A name that the collector has received, by the first two members. */
 struct name {
-	uint32_t ifindex; /* 0: no name is here */
+	uint32_t ifindex;
 	uint32_t netns_inode;
 	char text[sizeof(((struct record_interface *)NULL)->name)];
 };
 
-/* The names that the collector has received. */
-struct names {
-	struct name slots[NAMES_SLOTS];
-	unsigned int n;
-};
-
-void names_clear(struct names *names);
-
 /** @return whether the collector lacks the name of a point: send @ret_name */
-bool names_is_new(struct names *names, const struct netobs_point *point,
+bool names_is_new(const struct slots *names, const struct netobs_point *point,
 		  struct name *ret_name);
 
 /* Note a name that was sent. */
-void names_note(struct names *names, const struct name *name);
+void names_note(struct slots *names, const struct name *name);
 
 struct reports {
 	const struct config *config;
 	struct sink_host *host;
-	struct names names;
+	struct slots names;
 	uint64_t start_ms; /* since 1970: the start of the counts */
 	struct position not_sent;
 	unsigned int next; /* of a round; REPORTS_NONE: none is under way */
