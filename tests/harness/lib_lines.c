@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +76,11 @@ void open_sink(struct lines_fixture *f, const char *format)
 	snprintf(f->spec, sizeof(f->spec), format, f->path);
 #pragma GCC diagnostic pop
 	assert_int_equal(try_open_sink(f, f->spec), 0);
+}
+
+void close_sink(struct lines_fixture *f)
+{
+	netobs_sink_close(TAKE_PTR(f->sink));
 }
 
 /* ---- Records ------------------------------------------------------------------- */
@@ -214,4 +220,22 @@ int listen_at(const char *path)
 			 0);
 	assert_int_equal(listen(fd, 5), 0);
 	return fd;
+}
+
+void limit_files(rlim_t bytes)
+{
+	struct rlimit limit;
+
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit.rlim_cur = min_u64(bytes, limit.rlim_max);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+void assert_lines(const char *path, uint64_t from, uint64_t to)
+{
+	char *text = read_text(path);
+
+	assert_int_equal(check_lines(text, from), to);
+	free(text);
 }

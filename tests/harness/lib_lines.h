@@ -8,6 +8,7 @@
 #include <netobs/sink.h>
 
 #include <limits.h>
+#include <sys/resource.h>
 
 struct lines_fixture {
 	char dir[PATH_MAX / 2];
@@ -39,6 +40,8 @@ void assert_refused(struct lines_fixture *f, const struct refused_spec *cases,
 __attribute__((format(printf, 2, 0))) void open_sink(struct lines_fixture *f,
 						     const char *format);
 
+void close_sink(struct lines_fixture *f);
+
 struct netobs_flow make_numbered_flow(uint64_t n);
 void write_flows(struct lines_fixture *f, uint64_t from, uint64_t to);
 
@@ -53,6 +56,12 @@ uint64_t check_lines(const char *text, uint64_t n);
 
 /* A non-blocking socket that listens at a path of the file system. */
 int listen_at(const char *path);
+
+/* Any write beyond so many bytes of a file fails, as on a disk that is full. */
+void limit_files(rlim_t bytes);
+
+/* A file has the lines of records from @from to before @to. */
+void assert_lines(const char *path, uint64_t from, uint64_t to);
 
 /* All of a file; the caller's. */
 char *read_text(const char *path);

@@ -115,6 +115,12 @@ void open_spool(struct spool_fixture *f)
 	assert_true(f->spool.durable.seq <= f->spool.tail.seq);
 }
 
+void open_on_disk(struct spool_fixture *f)
+{
+	use_disk(f, true);
+	open_spool(f);
+}
+
 char *read_file(const char *path, size_t *ret_len)
 {
 	int fd = open(path, O_RDONLY);

@@ -23,6 +23,7 @@ int spool_tear_down(void **state);
 
 void use_disk(struct spool_fixture *f, bool on_disk);
 void open_spool(struct spool_fixture *f);
+void open_on_disk(struct spool_fixture *f);
 
 /* ---- Files --------------------------------------------------------------------- */
 

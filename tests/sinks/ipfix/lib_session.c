@@ -48,6 +48,9 @@ void session_open(struct session *f, const char *transport, const char *options)
 {
 	char text[256];
 
+	if (!f->port)
+		session_listen(f, strcmp(transport, "udp") ? SOCK_STREAM :
+							     SOCK_DGRAM);
 	snprintf(text, sizeof(text), "ipfix:%s://%s:%u%s", transport,
 		 f->name ?: "127.0.0.1", f->port, options);
 	f->state = test_host_module(&f->host, &netobs_sink_module, text);
@@ -84,6 +87,14 @@ int session_tear_down(void **state)
 void session_work(struct session *f, bool flush)
 {
 	assert_int_equal(netobs_sink_module.work(f->state, flush), 0);
+}
+
+void session_work_for(struct session *f, int turns)
+{
+	while (turns-- > 0) {
+		session_work(f, true);
+		test_host_wait(&f->host, 10);
+	}
 }
 
 uint64_t session_counter(struct session *f, const char *name)

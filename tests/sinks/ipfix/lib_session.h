@@ -33,9 +33,13 @@ int session_tear_down(void **state);
 /* A collector's socket of @type, at a port that stays the same. */
 void session_listen(struct session *f, int type);
 
+/* The collector listens first, unless it has a port. */
 void session_open(struct session *f, const char *transport, const char *options);
 
 void session_work(struct session *f, bool flush);
+
+/* So many turns, of 10 ms at most. */
+void session_work_for(struct session *f, int turns);
 
 /* The sink's, by its name. */
 uint64_t session_counter(struct session *f, const char *name);

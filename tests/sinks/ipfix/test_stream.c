@@ -66,8 +66,7 @@ static void read_session(struct session *f, int peer, uint64_t n)
 
 	all.used = 0;
 	await_by(f->host.acked >= n, {
-		session_work(f, true);
-		test_host_wait(&f->host, 10);
+		session_work_for(f, 1);
 		receive_some(&all, peer);
 	});
 	while (receive_some(&all, peer) > 0)
@@ -80,10 +79,7 @@ static void read_session(struct session *f, int peer, uint64_t n)
 static void send_to_kernel(struct session *f, uint64_t n)
 {
 	f->host.n_records = n;
-	for (int i = 0; i < 30; i++) {
-		session_work(f, true);
-		test_host_wait(&f->host, 10);
-	}
+	session_work_for(f, 30);
 	assert_int_equal(f->host.next, n);
 }
 
@@ -94,7 +90,6 @@ CASE(each_connection_is_a_session_of_its_own)
 {
 	int peer;
 
-	session_listen(f, SOCK_STREAM);
 	session_open(f, "tcp", "");
 	for (unsigned int round = 1; round <= 3; round++) {
 		/* A reader that knows nothing: sequence 0, no templates. */
@@ -114,7 +109,6 @@ CASE(what_a_kernel_has_acknowledged_is_delivered)
 {
 	int peer;
 
-	session_listen(f, SOCK_STREAM);
 	session_open(f, "tcp", "");
 	peer = accept_soon(f);
 	send_to_kernel(f, 500);
@@ -139,10 +133,7 @@ CASE(what_is_not_acknowledged_is_sent_again)
 	session_open(f, "tcp", "");
 	peer = accept_soon(f);
 	f->host.n_records = RECORDS;
-	for (int i = 0; i < 30; i++) {
-		session_work(f, true);
-		test_host_wait(&f->host, 10);
-	}
+	session_work_for(f, 30);
 	acked = f->host.acked;
 	assert_in_range(acked, 1, f->host.next - 1);
 	reset(peer);
@@ -159,7 +150,6 @@ CASE(flows_are_counted_once_each)
 {
 	int peer;
 
-	session_listen(f, SOCK_STREAM);
 	f->host.has_stats = true;
 	session_open(f, "tcp", "?options_refresh=1s");
 	peer = accept_soon(f);
@@ -167,10 +157,7 @@ CASE(flows_are_counted_once_each)
 	reset(peer);
 	peer = accept_soon(f);
 	send_to_kernel(f, 700);
-	for (int i = 0; i < 150; i++) {
-		session_work(f, true);
-		test_host_wait(&f->host, 10);
-	}
+	session_work_for(f, 150);
 	read_session(f, peer, 700);
 	assert_int_equal(f->flows, 200);
 	assert_int_equal(f->flows_sent, 700);
@@ -182,15 +169,13 @@ CASE(half_of_a_connection_is_enough)
 	static struct received all;
 	int peer;
 
-	session_listen(f, SOCK_STREAM);
 	session_open(f, "tcp", "");
 	peer = accept_soon(f);
 	shutdown(peer, SHUT_WR);
 	all.used = 0;
 	for (int i = 0; i < 100; i++) {
 		f->host.n_records += 10;
-		session_work(f, true);
-		test_host_wait(&f->host, 10);
+		session_work_for(f, 1);
 		receive_some(&all, peer);
 	}
 	read_messages(f, &all);
@@ -204,23 +189,17 @@ CASE(half_of_a_connection_is_enough)
 /* It may have restarted, and be asked again at once only if it was of use before. */
 CASE(collector_that_closes_each_time_is_asked_now_and_then)
 {
-	session_listen(f, SOCK_STREAM);
 	session_open(f, "tcp", "");
 	f->host.n_records = 100;
 	for (unsigned int i = 1; i <= 3; i++) {
 		int peer = accept_soon(f);
 
-		for (int j = 0; j < 10; j++) {
-			session_work(f, true);
-			test_host_wait(&f->host, 10);
-		}
+		session_work_for(f, 10);
 		close(peer);
 		assert_int_equal(session_counter(f, "sessions"), i);
 	}
-	await_by(session_counter(f, "broken_sessions") >= 3, {
-		session_work(f, true);
-		test_host_wait(&f->host, 10);
-	});
+	await_by(session_counter(f, "broken_sessions") >= 3,
+		 session_work_for(f, 1));
 	assert_int_equal(session_counter(f, "broken_sessions"), 3);
 	assert_int_equal(test_host_lines(&f->host), 1);
 }

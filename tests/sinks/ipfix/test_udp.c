@@ -44,8 +44,7 @@ static void work_until_logged(struct session *f, unsigned int n)
 {
 	await_by(test_host_lines(&f->host) == n, {
 		f->host.n_records++;
-		session_work(f, true);
-		test_host_wait(&f->host, 10);
+		session_work_for(f, 1);
 		while (receive_again(f))
 			;
 	});
@@ -83,7 +82,6 @@ static void receive_templates(struct session *f)
 
 CASE(data_come_some_time_after_the_templates)
 {
-	session_listen(f, SOCK_DGRAM);
 	session_open(f, "udp", "");
 	f->host.n_records = 100;
 	receive_templates(f);
@@ -98,7 +96,6 @@ CASE(data_come_some_time_after_the_templates)
 
 CASE(message_waits_for_more_until_it_is_full_or_flushed)
 {
-	session_listen(f, SOCK_DGRAM);
 	session_open(f, "udp", "");
 	f->host.n_records = 1;
 	session_work(f, true);
@@ -118,7 +115,6 @@ CASE(message_waits_for_more_until_it_is_full_or_flushed)
 
 CASE(sampling_and_what_was_not_sent_are_told)
 {
-	session_listen(f, SOCK_DGRAM);
 	f->host.host.sampling = 100;
 	session_open(f, "udp", "?options_refresh=1s");
 	f->host.n_records = 10;
@@ -142,7 +138,6 @@ CASE(sampling_and_what_was_not_sent_are_told)
 
 static void send_records(struct session *f, const char *options, uint64_t n)
 {
-	session_listen(f, SOCK_DGRAM);
 	session_open(f, "udp", options);
 	f->host.n_records = n;
 	session_work(f, true);
@@ -165,8 +160,7 @@ CASE(own_elements_are_named)
 
 	send_records(f, "?record=extended&pen=4711", 1);
 	await_by(f->elements >= ELEMENTS, {
-		session_work(f, true);
-		test_host_wait(&f->host, 10);
+		session_work_for(f, 1);
 		while (receive(f))
 			;
 	});
@@ -181,7 +175,6 @@ CASE(messages_keep_their_pace)
 	enum { PER_MS = 10, BURST = 20, RECORDS = 20000 };
 	int64_t begin_ms = clock_ms(CLOCK_MONOTONIC), took_ms;
 
-	session_listen(f, SOCK_DGRAM);
 	session_open(f, "udp", "");
 	f->host.n_records = RECORDS;
 	await_by(f->host.acked >= RECORDS, {
@@ -197,7 +190,6 @@ CASE(messages_keep_their_pace)
 
 CASE(templates_are_repeated)
 {
-	session_listen(f, SOCK_DGRAM);
 	session_open(f, "udp", "?template_refresh=1s");
 	await_by(f->reader.templates_read >= 3 * TEMPLATES, {
 		session_work(f, false);
@@ -245,7 +237,6 @@ int getaddrinfo(const char *restrict host, const char *restrict port,
 
 CASE(all_addresses_of_a_name_are_tried)
 {
-	session_listen(f, SOCK_DGRAM);
 	f->name = "two.test";
 	session_open(f, "udp", "");
 	f->host.n_records = 100;
@@ -264,10 +255,7 @@ CASE(all_addresses_are_tried_until_one_listens)
 	f->name = "two.test";
 	session_open(f, "udp", "");
 	f->host.n_records = 100;
-	await_by(session_counter(f, "sessions") >= 4, {
-		session_work(f, true);
-		test_host_wait(&f->host, 10);
-	});
+	await_by(session_counter(f, "sessions") >= 4, session_work_for(f, 1));
 	assert_int_equal(test_host_lines(&f->host), 1);
 	session_listen(f, SOCK_DGRAM);
 	work_until_logged(f, 2);

@@ -61,26 +61,6 @@ static void read_attribute(const struct wire_field *pair, struct metric *metric)
 			 (unsigned long long)inside.value);
 }
 
-static void read_point(const struct wire_field *point, struct metric *metric)
-{
-	struct wire_reader reader = wire_read(point->bytes, point->len);
-	struct wire_field field;
-
-	while (wire_next(&reader, &field)) {
-		if (field.number == 2)
-			metric->start = fixed_before(&reader);
-		else if (field.number == 3)
-			metric->time = fixed_before(&reader);
-		else if (field.number == 6)
-			metric->value = fixed_before(&reader);
-		else if (field.number == 7)
-			read_attribute(&field, metric);
-		else
-			fail();
-	}
-	assert_false(reader.is_wrong);
-}
-
 static double double_before(const struct wire_reader *reader)
 {
 	double value;
@@ -112,19 +92,24 @@ static void read_buckets(const struct wire_field *buckets, struct metric *metric
 	assert_false(reader.is_wrong);
 }
 
-static void read_histogram_point(const struct wire_field *point,
-				 struct metric *metric)
+/* Of a sum or a histogram, which have times alike. */
+static void read_point(const struct wire_field *point, struct metric *metric)
 {
 	struct wire_reader reader = wire_read(point->bytes, point->len);
+	const bool is_sum = !metric->is_histogram;
 	struct wire_field field;
 
 	while (wire_next(&reader, &field)) {
-		if (field.number == 1)
+		if (field.number == (is_sum ? 7 : 1))
 			read_attribute(&field, metric);
 		else if (field.number == 2)
 			metric->start = fixed_before(&reader);
 		else if (field.number == 3)
 			metric->time = fixed_before(&reader);
+		else if (is_sum && field.number == 6)
+			metric->value = fixed_before(&reader);
+		else if (is_sum)
+			fail();
 		else if (field.number == 4)
 			metric->count = fixed_before(&reader);
 		else if (field.number == 5)
@@ -141,27 +126,9 @@ static void read_histogram_point(const struct wire_field *point,
 	assert_false(reader.is_wrong);
 }
 
-static void read_histogram(const struct wire_field *histogram,
-			   struct metric *metric)
+static void read_data(const struct wire_field *data, struct metric *metric)
 {
-	struct wire_reader reader = wire_read(histogram->bytes, histogram->len);
-	struct wire_field field;
-
-	metric->is_histogram = true;
-	while (wire_next(&reader, &field)) {
-		if (field.number == 1)
-			read_histogram_point(&field, metric);
-		else if (field.number == 2)
-			metric->temporality = field.value;
-		else
-			fail();
-	}
-	assert_false(reader.is_wrong);
-}
-
-static void read_sum(const struct wire_field *sum, struct metric *metric)
-{
-	struct wire_reader reader = wire_read(sum->bytes, sum->len);
+	struct wire_reader reader = wire_read(data->bytes, data->len);
 	struct wire_field field;
 	unsigned int points = 0;
 
@@ -171,8 +138,10 @@ static void read_sum(const struct wire_field *sum, struct metric *metric)
 			read_point(&field, metric);
 		} else if (field.number == 2) {
 			metric->temporality = field.value;
-		} else if (field.number == 3) {
+		} else if (field.number == 3 && !metric->is_histogram) {
 			metric->is_monotonic = field.value;
+		} else {
+			fail();
 		}
 	}
 	assert_false(reader.is_wrong);
@@ -201,12 +170,11 @@ static uint32_t read_metrics(const struct netobs_group_record *group,
 			else if (inside.number == 3)
 				copy(metrics[n].unit, sizeof(metrics[n].unit),
 				     &inside);
-			else if (inside.number == 7)
-				read_sum(&inside, &metrics[n]);
-			else if (inside.number == 10)
-				read_histogram(&inside, &metrics[n]);
-			else
+			else if (inside.number != 7 && inside.number != 10)
 				fail();
+			metrics[n].is_histogram |= inside.number == 10;
+			if (inside.number >= 7)
+				read_data(&inside, &metrics[n]);
 		}
 		assert_false(metric.is_wrong);
 		n++;

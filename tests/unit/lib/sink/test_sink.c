@@ -14,21 +14,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static void assert_file_has(const struct lines_fixture *f, uint64_t from,
-			    uint64_t to)
-{
-	char *text = read_text(f->path);
-
-	assert_int_equal(check_lines(text, from), to);
-	free(text);
-}
 
 LINES_TEST(file_has_each_record_on_a_line)
 {
@@ -37,10 +27,10 @@ LINES_TEST(file_has_each_record_on_a_line)
 	open_sink(f, "json:%s?spool.max_age=1h");
 	write_flows(f, 0, 5000);
 	flush_all(f);
-	assert_file_has(f, 0, 5000);
+	assert_lines(f->path, 0, 5000);
 	write_flows(f, 5000, 5001);
 	assert_int_equal(netobs_sink_wait(f->sink, 1000), 0);
-	assert_file_has(f, 0, 5001);
+	assert_lines(f->path, 0, 5001);
 	assert_int_equal(sink_stats_of(f).delivered.records, 5001);
 	assert_sink_identity(f);
 	assert_true(netobs_sink_stats_json(f->sink, json, sizeof(json)) > 0);
@@ -77,12 +67,8 @@ LINES_TEST(any_record_fits_on_a_line)
 /* A file that may not grow stands for a disk that is full. */
 LINES_TEST(full_disk_is_told_once_and_costs_nothing)
 {
-	const struct rlimit full = { 10000, RLIM_INFINITY },
-			    roomy = { RLIM_INFINITY, RLIM_INFINITY };
-
-	signal(SIGXFSZ, SIG_IGN);
 	open_sink(f, "json:%s");
-	setrlimit(RLIMIT_FSIZE, &full);
+	limit_files(10000);
 	write_flows(f, 0, 1000);
 	for (int i = 0; i < 3; i++)
 		flush_all(f);
@@ -92,9 +78,9 @@ LINES_TEST(full_disk_is_told_once_and_costs_nothing)
 	assert_non_null(strstr(f->logged, "File too large"));
 	assert_ptr_equal(strchr(f->logged, '\n') + 1,
 			 f->logged + strlen(f->logged));
-	setrlimit(RLIMIT_FSIZE, &roomy);
+	limit_files(RLIM_INFINITY);
 	assert_int_equal(netobs_sink_wait(f->sink, WAIT_MS), 0);
-	assert_file_has(f, 0, 1000);
+	assert_lines(f->path, 0, 1000);
 	assert_non_null(strstr(f->logged, "again"));
 }
 
@@ -292,16 +278,16 @@ LINES_TEST(settled_sink_sends_nothing_new)
 	open_sink(f, spec);
 	write_flows(f, 0, 10);
 	assert_int_equal(netobs_sink_settle(f->sink), 0);
-	assert_file_has(f, 0, 10);
+	assert_lines(f->path, 0, 10);
 	write_flows(f, 10, 1000);
 	flush_all(f);
 	assert_int_equal(netobs_sink_settle(f->sink), 0);
-	assert_file_has(f, 0, 10);
+	assert_lines(f->path, 0, 10);
 	assert_int_equal(sink_stats_of(f).pending.records, 990);
 	netobs_sink_close(f->sink);
 	open_sink(f, spec);
 	assert_int_equal(netobs_sink_wait(f->sink, WAIT_MS), 0);
-	assert_file_has(f, 0, 1000);
+	assert_lines(f->path, 0, 1000);
 	assert_sink_identity(f);
 }
 

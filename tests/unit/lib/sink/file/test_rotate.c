@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -111,11 +110,6 @@ static void open_rotated(struct lines_fixture *f, const char *options)
 		fail_msg("%s: %s", f->spec, f->logged);
 }
 
-static void close_sink(struct lines_fixture *f)
-{
-	netobs_sink_close(TAKE_PTR(f->sink));
-}
-
 /* Go on with it until there are so many files of a final name. */
 static void wait_for_files(struct lines_fixture *f, int n)
 {
@@ -164,16 +158,14 @@ LINES_TEST(files_turn_by_size)
 
 LINES_TEST(files_turn_by_time_without_traffic)
 {
-	char last[PATH_MAX], *text;
+	char last[PATH_MAX];
 
 	open_rotated(f, "rotate.interval=1s");
 	write_flows(f, 0, 10);
 	flush_all(f);
 	wait_for_files(f, 1);
 	assert_int_equal(count(f->dir, FINAL, last), 1);
-	text = read_text(last);
-	assert_int_equal(check_lines(text, 0), 10);
-	free(text);
+	assert_lines(last, 0, 10);
 
 	/* An empty file is not rotated. */
 	for (int i = 0; i < 15; i++) {
@@ -420,22 +412,18 @@ static void assert_told_once(const struct lines_fixture *f, const char *words)
 /* A file that may not grow stands for a disk that is full. */
 LINES_TEST(full_disk_costs_nothing)
 {
-	const struct rlimit full = { 10000, RLIM_INFINITY },
-			    roomy = { RLIM_INFINITY, RLIM_INFINITY };
-
-	signal(SIGXFSZ, SIG_IGN);
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		char *text;
 
 		remove_all(f);
 		open_rotated(f, kinds[i].options);
-		setrlimit(RLIMIT_FSIZE, &full);
+		limit_files(10000);
 		write_flows(f, 0, 3000);
 		for (int j = 0; j < 3; j++)
 			flush_all(f);
 		assert_true(sink_stats_of(f).pending.records > 0);
 		assert_told_once(f, "File too large");
-		setrlimit(RLIMIT_FSIZE, &roomy);
+		limit_files(RLIM_INFINITY);
 		assert_int_equal(netobs_sink_wait(f->sink, WAIT_MS), 0);
 		assert_non_null(strstr(f->logged, "again"));
 		close_sink(f);
@@ -447,7 +435,7 @@ LINES_TEST(full_disk_costs_nothing)
 
 LINES_TEST(directory_may_go_and_come)
 {
-	char dir[PATH_MAX + 8], last[PATH_MAX + 8], *text;
+	char dir[PATH_MAX + 8], last[PATH_MAX + 8];
 
 	snprintf(dir, sizeof(dir), "%s/there", f->dir);
 	snprintf(f->path, sizeof(f->path), "%s/there/out", f->dir);
@@ -467,9 +455,7 @@ LINES_TEST(directory_may_go_and_come)
 	assert_int_equal(netobs_sink_wait(f->sink, WAIT_MS), 0);
 	close_sink(f);
 	assert_int_equal(count(dir, FINAL, last), 1);
-	text = read_text(last);
-	assert_int_equal(check_lines(text, 100), 3000);
-	free(text);
+	assert_lines(last, 100, 3000);
 }
 
 /* And it is tried again. */

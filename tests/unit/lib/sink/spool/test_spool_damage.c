@@ -13,12 +13,20 @@
 static char *make_segment(struct spool_fixture *f, uint64_t n, char *path,
 			  size_t *len)
 {
-	use_disk(f, true);
-	open_spool(f);
+	open_on_disk(f);
 	put_all(&f->spool, 0, n);
 	spool_close(&f->spool);
 	assert_int_equal(count_files(f->dir, ".seg", path), 1);
 	return read_file(path, len);
+}
+
+/* A directory with @n records in several segments. */
+static void fill_segments(struct spool_fixture *f, uint64_t n)
+{
+	open_on_disk(f);
+	f->spool.capacity = 100 << 10;
+	put_all(&f->spool, 0, n);
+	spool_close(&f->spool);
 }
 
 /* A crash may leave any prefix of the written data. */
@@ -186,11 +194,7 @@ SPOOL_TEST(random_damage_costs_what_it_hits)
 		int flips;
 
 		srand(seed);
-		use_disk(f, true);
-		open_spool(f);
-		f->spool.capacity = 100 << 10;
-		put_all(&f->spool, 0, RECORDS);
-		spool_close(&f->spool);
+		fill_segments(f, RECORDS);
 		flips = 1 + rand() % 8;
 		for (int i = 0; i < flips; i++) {
 			size_t len;
@@ -225,11 +229,7 @@ SPOOL_TEST(truncation_is_counted)
 		char *bytes;
 
 		srand(seed);
-		use_disk(f, true);
-		open_spool(f);
-		f->spool.capacity = 100 << 10;
-		put_all(&f->spool, 0, RECORDS);
-		spool_close(&f->spool);
+		fill_segments(f, RECORDS);
 		find_nth_file(f->dir, ".seg", seed, path);
 		bytes = read_file(path, &len);
 		write_file(path, bytes, (size_t)rand() % len);
@@ -247,11 +247,7 @@ static void lose_segment(struct spool_fixture *f, unsigned int n)
 {
 	char path[PATH_MAX];
 
-	use_disk(f, true);
-	open_spool(f);
-	f->spool.capacity = 100 << 10;
-	put_all(&f->spool, 0, 1000);
-	spool_close(&f->spool);
+	fill_segments(f, 1000);
 	find_nth_file(f->dir, ".seg", n, path);
 	assert_int_equal(unlink(path), 0);
 	open_spool(f);
@@ -351,8 +347,7 @@ SPOOL_TEST(damaged_acked_file_costs_nothing_but_repetition)
 	char path[PATH_MAX];
 	struct spool_item item;
 
-	use_disk(f, true);
-	open_spool(f);
+	open_on_disk(f);
 	put_all(&f->spool, 0, 50);
 	get_all(&f->spool, 0, 20, &item);
 	spool_ack(&f->spool, item.end);

@@ -100,8 +100,7 @@ SPOOL_TEST(directory_is_one_processs_own)
 {
 	struct spool second;
 
-	use_disk(f, true);
-	open_spool(f);
+	open_on_disk(f);
 	assert_int_equal(spool_open(&second, &f->options), -EBUSY);
 	spool_close(&f->spool);
 	assert_int_equal(spool_open(&second, &f->options), 0);
@@ -138,8 +137,7 @@ SPOOL_TEST(lock_that_is_removed_lets_nobody_in)
 	struct spool second;
 	char path[PATH_MAX];
 
-	use_disk(f, true);
-	open_spool(f);
+	open_on_disk(f);
 	snprintf(path, sizeof(path), "%s/lock", f->dir);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(spool_open(&second, &f->options), -EBUSY);
@@ -216,8 +214,7 @@ SPOOL_TEST(full_disk_costs_what_does_not_fit_and_no_more)
 	uint64_t n = 0, kept;
 
 	signal(SIGXFSZ, SIG_IGN);
-	use_disk(f, true);
-	open_spool(f);
+	open_on_disk(f);
 	setrlimit(RLIMIT_FSIZE, &full);
 	while (put(&f->spool, n, 0))
 		n++;
@@ -235,8 +232,7 @@ SPOOL_TEST(full_disk_costs_what_does_not_fit_and_no_more)
 
 SPOOL_TEST(sync_goes_on_beside)
 {
-	use_disk(f, true);
-	open_spool(f);
+	open_on_disk(f);
 	put_all(&f->spool, 0, 1000);
 	assert_int_equal(f->spool.durable.seq, 0);
 	await_by(f->spool.durable.seq >= 1000, {

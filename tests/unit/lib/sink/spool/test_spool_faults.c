@@ -40,8 +40,7 @@ static void start(struct spool_fixture *f, struct words *words)
 {
 	*words = (struct words){ 0 };
 	f->log = (struct log){ .write = listen_to, .user = words };
-	use_disk(f, true);
-	open_spool(f);
+	open_on_disk(f);
 	f->spool.capacity = SEGMENT;
 	put_all(&f->spool, 0, 30);
 	assert_int_equal(spool_sync(&f->spool), 0);

@@ -8,12 +8,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -38,22 +36,13 @@ static unsigned int count(const char *text, const char *what)
 
 /* ---- Files --------------------------------------------------------------------- */
 
-static void assert_lines(const char *path, uint64_t from, uint64_t to)
-{
-	char *text = read_text(path);
-
-	assert_int_equal(check_lines(text, from), to);
-	free(text);
-}
-
 static void write_and_close(struct lines_fixture *f, const char *format,
 			    uint64_t from, uint64_t to)
 {
 	open_sink(f, format);
 	write_flows(f, from, to);
 	flush_all(f);
-	netobs_sink_close(f->sink);
-	f->sink = NULL;
+	close_sink(f);
 }
 
 LINES_TEST(restart_appends)
@@ -123,8 +112,7 @@ LINES_TEST(file_that_was_moved_is_made_anew)
 	}
 	write_flows(f, n, n + 1);
 	flush_all(f);
-	netobs_sink_close(f->sink);
-	f->sink = NULL;
+	close_sink(f);
 	text = read_text(moved);
 	first = check_lines(text, 0);
 	free(text);
@@ -133,23 +121,12 @@ LINES_TEST(file_that_was_moved_is_made_anew)
 	assert_lines(f->path, first, n + 1);
 }
 
-/* Any write beyond so many bytes of a file fails. */
-static void limit_files(rlim_t bytes)
-{
-	struct rlimit limit;
-
-	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
-	limit.rlim_cur = min_u64(bytes, limit.rlim_max);
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-}
-
 LINES_TEST(reopen_fails_while_a_line_is_torn)
 {
 	char moved[PATH_MAX], *text;
 	int r, tries = 0;
 
 	snprintf(moved, sizeof(moved), "%s/moved", f->dir);
-	signal(SIGXFSZ, SIG_IGN);
 	open_sink(f, "json:%s");
 	limit_files(100);
 	write_flows(f, 0, 1);
