@@ -76,23 +76,6 @@ void flow_extras_fill(const struct flow_extras *extras, struct flow *flow,
 	}
 }
 
-/* Call @member of each feature that has it. */
-#define FOR_EACH_CALL(extras, member, ...)         \
-	for (uint32_t i = 0; i < (extras)->n; i++) \
-		if ((extras)->list[i].member)      \
-	(extras)->list[i].member(__VA_ARGS__, (extras)->list[i].ctx)
-
-void flow_extras_before_flip(const struct flow_extras *extras,
-			     uint32_t generation, int64_t stamp_ns)
-{
-	FOR_EACH_CALL(extras, before_flip, generation, stamp_ns);
-}
-
-void flow_extras_after_flip(const struct flow_extras *extras, int64_t now_ns)
-{
-	FOR_EACH_CALL(extras, after_flip, now_ns);
-}
-
 bool flow_extras_step(const struct flow_extras *extras, uint32_t *next,
 		      uint32_t *ret_wait_ms)
 {
@@ -104,22 +87,4 @@ bool flow_extras_step(const struct flow_extras *extras, uint32_t *next,
 	if (!extra->step || !extra->step(ret_wait_ms, extra->ctx))
 		++*next;
 	return true;
-}
-
-void flow_extras_settle(const struct flow_extras *extras)
-{
-	for (uint32_t i = 0; i < extras->n; i++)
-		if (extras->list[i].settle)
-			extras->list[i].settle(extras->list[i].ctx);
-}
-
-void flow_extras_end(const struct flow_extras *extras, int64_t done_ns)
-{
-	FOR_EACH_CALL(extras, end, done_ns);
-}
-
-void flow_extras_add_stats(const struct flow_extras *extras,
-			   struct netobs_stats *stats)
-{
-	FOR_EACH_CALL(extras, add_stats, stats);
 }

@@ -50,7 +50,8 @@ struct flow_extra {
 	 * entries are read. @return whether to call it again, in @ret_wait_ms
 	 */
 	bool (*step)(uint32_t *ret_wait_ms, void *ctx);
-	void (*settle)(void *ctx); /* its entries are read from now on */
+	/* The entries of @generation are read from now on. */
+	void (*settle)(uint32_t generation, void *ctx);
 	/* Records are filled. No later one has packets from before @done_ns; INT64_MAX: none comes. */
 	void (*end)(int64_t done_ns, void *ctx);
 
@@ -84,15 +85,14 @@ void flow_extras_join(const struct flow_extras *extras, struct flow *flow,
 void flow_extras_fill(const struct flow_extras *extras, struct flow *flow,
 		      struct netobs_flow *record);
 
-void flow_extras_before_flip(const struct flow_extras *extras,
-			     uint32_t generation, int64_t stamp_ns);
-void flow_extras_after_flip(const struct flow_extras *extras, int64_t now_ns);
+/* Call @step of each feature that has it, and pass it what follows. */
+#define flow_extras_call(extras, step, ...)           \
+	for (uint32_t i_ = 0; i_ < (extras)->n; i_++) \
+		if ((extras)->list[i_].step)          \
+	(extras)->list[i_].step(__VA_ARGS__, (extras)->list[i_].ctx)
+
 /* @next: the feature whose step is due, 0 at first. @return whether there is more to do */
 bool flow_extras_step(const struct flow_extras *extras, uint32_t *next,
 		      uint32_t *ret_wait_ms);
-void flow_extras_settle(const struct flow_extras *extras);
-void flow_extras_end(const struct flow_extras *extras, int64_t done_ns);
-void flow_extras_add_stats(const struct flow_extras *extras,
-			   struct netobs_stats *stats);
 
 #endif

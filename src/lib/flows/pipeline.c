@@ -205,11 +205,11 @@ void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
 	pipeline->begun_ns = clock_boot_ns();
 	pipeline->cost_ns = 0;
 	clock_calibrate(&pipeline->clock);
-	flow_extras_before_flip(&pipeline->options.merge.extras,
-				generation_old(&pipeline->generation),
-				clock_to_stamp(&pipeline->clock, now_ns));
+	flow_extras_call(&pipeline->options.merge.extras, before_flip,
+			 generation_old(&pipeline->generation),
+			 clock_to_stamp(&pipeline->clock, now_ns));
 	generation_flip(&pipeline->generation);
-	flow_extras_after_flip(&pipeline->options.merge.extras, now_ns);
+	flow_extras_call(&pipeline->options.merge.extras, after_flip, now_ns);
 	pipeline->phase = PIPELINE_SETTLING;
 	pipeline->wait_ms = GENERATION_WAIT_MS;
 }
@@ -267,7 +267,8 @@ static void start_reading(struct pipeline *pipeline)
 
 	pipeline->n_retries = 0;
 	pipeline->read_err = 0;
-	flow_extras_settle(&pipeline->options.merge.extras);
+	flow_extras_call(&pipeline->options.merge.extras, settle,
+			 generation_old(&pipeline->generation));
 	merge_begin(&pipeline->merge, pipeline->mode,
 		    clock_to_stamp(&pipeline->clock, pipeline->flip_ns));
 	logs_settle(&pipeline->logs, has_writers);
@@ -302,9 +303,10 @@ static void end_features(struct pipeline *pipeline)
 	const int64_t wait_ns =
 		max_u64(merge->active_timeout_ns, merge->interval_ns / 2);
 
-	flow_extras_end(&merge->extras, pipeline->mode == MERGE_FINAL ?
-						INT64_MAX :
-						pipeline->flip_ns - wait_ns);
+	flow_extras_call(&merge->extras, end,
+			 pipeline->mode == MERGE_FINAL ?
+				 INT64_MAX :
+				 pipeline->flip_ns - wait_ns);
 }
 
 static void step_reading(struct pipeline *pipeline)

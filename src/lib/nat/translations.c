@@ -539,8 +539,9 @@ static void before_flip(uint32_t generation, int64_t stamp_ns, void *ctx)
 	nat_forget(&translations->nat, generation);
 }
 
-static void settle(void *ctx)
+static void settle(uint32_t generation, void *ctx)
 {
+	(void)generation;
 	translations_settle(ctx);
 }
 
