@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "series_sum.h"
+#include "series_state.h"
 
 #include "base/conversation.h"
 #include "base/times.h"
