@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* pcapng files of any bytes: packets are within what was read of them, and times within bounds. */
 #include "base/util.h"
-#include "capture/pcapng_file.h"
+#include "capture/capture_file.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,10 +4,51 @@
 #define NETOBS_CAPTURE_CAPTURE_FILE_H
 
 #include "base/log.h"
-#include "pcapng_file.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+
+struct crossings;
+struct pcapng_file;
+
+/* ---- Files of pcapng ------------------------------------------------------------------ */
+
+/*
+ * Packets of a pcapng file (draft-ietf-opsawg-pcapng) with their interfaces, which may differ in link
+ * type, snapshot length and resolution of time; libpcap reads files of one kind only. A block
+ * is never in memory as a whole, so a wrong length costs nothing.
+ */
+
+/* As epb_flags has it: 4.3.1. */
+enum passed { PASSED_EITHER, PASSED_IN, PASSED_OUT };
+
+struct file_packet {
+	int link;   /* LINKTYPE_*, which is DLT_* but for raw IP */
+	int64_t ns; /* since 1970 */
+	uint32_t len;
+	uint32_t wire_len; /* before the capture cut it */
+	const uint8_t *bytes; /* PCAPNG_KEPT of them at most, until the next packet */
+	const char *interface; /* until pcapng_close(); NULL: the file does not say */
+	enum passed passed;
+};
+
+enum { PCAPNG_KEPT = 2048, PCAPNG_FIRST_BYTE = 0x0a };
+
+/* @param stream  the caller closes it, after pcapng_close(). @return NULL: no memory */
+struct pcapng_file *pcapng_open(FILE *stream);
+void pcapng_close(struct pcapng_file *file);
+
+/* @return 1: @ret_packet is filled; 0: end of file; -EBADMSG: see pcapng_reason(); -ENOMEM */
+int pcapng_next(struct pcapng_file *file, struct file_packet *ret_packet);
+
+/* @return the link type of interface @i of those that are known; -ENOENT: there are not as many */
+int pcapng_link(const struct pcapng_file *file, uint32_t i);
+
+/* @return what is wrong with the file */
+const char *pcapng_reason(const struct pcapng_file *file);
+
+/* ---- Files of any kind ---------------------------------------------------------------- */
 
 /* More than the parser reaches, less than the kernel takes, which is a page. */
 enum { FRAME_MAX = 1024 };
@@ -64,8 +105,6 @@ void capture_file_report(const struct capture_file *file);
  * Content is all from the network header on but what routers change: the type of service, the hop
  * limit and the checksum of the header. Address translation makes other packets, as it does for flows.
  */
-
-struct crossings;
 
 /** @return NULL: no memory */
 struct crossings *crossings_new(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "pcapng_file.h"
+#include "capture_file.h"
 
 #include "base/clock.h"
 #include "base/util.h"

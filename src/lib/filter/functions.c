@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "functions.h"
-
 #include "template.h"
 
 #include "base/util.h"

@@ -2,9 +2,8 @@
 /* Programs with a judge() that is generated from rules. */
 #include "base/util.h"
 #include "frame.h"
-#include "functions.h"
-#include "rule.h"
 #include "template.h"
+#include "rule.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

@@ -10,9 +10,13 @@
 #include "code.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct bpf_object;
+struct bpf_prog_load_opts;
 struct bpf_program;
+struct btf;
+struct filter_template;
 
 enum { TEMPLATE_END = 2 /* instructions that end the program */ };
 
@@ -36,5 +40,50 @@ int filter_template_init(struct filter_template *template,
 /* Undo the early end in a copy of the program. @insns: of the copy */
 void filter_template_restore(const struct filter_template *template,
 			     struct bpf_insn *insns);
+
+/* ---- Functions ----------------------------------------------------------------------- */
+
+/*
+ * The functions of a program: which ones the kernel's verifier follows apart from it, see
+ * bpf/apart.h, and how its stub of judge() is taken out.
+ */
+
+struct functions {
+	struct btf *btf;
+	struct bpf_func_info *infos;
+	uint32_t n;
+};
+
+/** @return the index of the function that the instruction calls; 0: it calls none */
+size_t functions_called(const struct bpf_insn *insns, size_t i);
+
+/**
+ * Describe the functions of @code, whose jumps are linked, to the kernel.
+ *
+ * @param features  that are on: 1 << enum apart_feature
+ * @param ret       to be released with functions_done(), also if this fails
+ * @return 0; others, as of bpf(2)
+ */
+int functions_describe(const struct code *code, uint32_t features,
+		       struct functions *ret);
+
+/* Add them to what a program is loaded with. @functions has to outlive @opts. */
+void functions_set(const struct functions *functions,
+		   struct bpf_prog_load_opts *opts);
+
+void functions_done(struct functions *functions);
+
+/* ---- judge() ---------------------------------------------------------------------- */
+
+/**
+ * Copy the program without judge() into @code, which is empty. The caller appends another judge(): calls go
+ * to the end of the copy.
+ *
+ * @param has_inner         the new judge() calls find_carried(): the copy keeps that function
+ * @param ret_find_carried  where that function begins in the copy, with @has_inner
+ * @return 0; -EINVAL: the program does not call them
+ */
+int functions_splice(struct code *code, const struct filter_template *template,
+		     bool has_inner, uint32_t *ret_find_carried);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * The programs that see the address a process connects to, and the address that other programs
- * replace it by. nat/socket_translations.h interprets their reports.
+ * replace it by. nat/translations.h interprets their reports.
  */
 #ifndef NETOBS_NAT_CONNECTS_H
 #define NETOBS_NAT_CONNECTS_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "socket_translations.h"
+#include "translations.h"
 
 #include "bpf/parse/headers.h"
 #include "flows/flow_table.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "translation.h"
+#include "translation_table.h"
 
 enum { UNSETTLED_PART = 4 }; /* a quarter */
 

@@ -5,7 +5,6 @@
 #include "base/hash.h"
 #include "base/util.h"
 #include "bpf/parse/headers.h"
-#include "translation.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

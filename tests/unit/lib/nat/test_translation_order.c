@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* What makes room in a full table: what has ended, then what has had no answer. */
-#include "nat/translation.h"
 #include "nat/translation_table.h"
 
 #include "base/clock.h"
