@@ -181,28 +181,14 @@ static bool has_group_name(struct service_config *config,
 }
 
 void group_config_add(struct service_config *config,
-		      const struct conf_entry *header)
+		      const struct conf_entry *header,
+		      const struct conf_entry *by)
 {
 	const char *name = header->name;
-	const struct conf_entry *by =
-		conf_find(&config->conf, "group", name, "by");
 	struct service_group_config group = { .name = name,
 					      .series = DEFAULT_SERIES,
 					      .has_metrics = true };
 
-	if (!by) {
-		conf_complain(&config->conf, &header->place,
-			      "[group \"%s\"] needs 'by'", name);
-		return;
-	}
-	if (!*by->value)
-		return; /* a drop-in has removed it */
-	if (config->n_groups == SERVICE_GROUPS_MAX) {
-		conf_complain(&config->conf, &header->place,
-			      "there are more than %d groups",
-			      SERVICE_GROUPS_MAX);
-		return;
-	}
 	if (!has_group_name(config, header))
 		return;
 	check_by(config, by);

@@ -73,38 +73,27 @@ static void parse_sample(struct conf *conf, const struct conf_entry *entry,
 }
 
 static void add_filter(struct service_config *config,
-		       const struct conf_entry *header)
+		       const struct conf_entry *header,
+		       const struct conf_entry *match)
 {
 	const char *name = header->name;
-	const struct conf_entry *match =
-		conf_find(&config->conf, "filter", name, "match");
 	const struct conf_entry *action =
 		conf_find(&config->conf, "filter", name, "action");
 	const struct conf_entry *sample =
 		conf_find(&config->conf, "filter", name, "sample");
 	struct rules *rules = &config->flows.rules;
 	struct netobs_rule rule = { .sz = sizeof(rule) };
-	int value;
 
-	if (!match || !action || !*action->value) {
+	if (!action || !*action->value) {
 		conf_complain(&config->conf, &header->place,
-			      "[filter \"%s\"] needs '%s'", name,
-			      match ? "action" : "match");
-		return;
-	}
-	value = parse_action(&config->conf, action);
-	if (!*match->value)
-		return; /* a drop-in has removed it */
-	if (rules->n == NETOBS_RULES_MAX) {
-		conf_complain(&config->conf, &header->place,
-			      "there are more than %d filters", NETOBS_RULES_MAX);
+			      "[filter \"%s\"] needs 'action'", name);
 		return;
 	}
 	check_expression(config, match);
 	config->filters[config->n_filters++] =
 		(struct service_item){ .name = name, .place = match->value_place };
 	rule.filter = strdup(match->value);
-	rule.action = (enum netobs_action)value;
+	rule.action = (enum netobs_action)parse_action(&config->conf, action);
 	if (sample)
 		parse_sample(&config->conf, sample, &rule);
 	rules->list[rules->n++] = rule;
@@ -189,21 +178,12 @@ static uint32_t read_trace_ms(struct service_config *config, const char *name)
 }
 
 static void add_alert(struct service_config *config,
-		      const struct conf_entry *header)
+		      const struct conf_entry *header,
+		      const struct conf_entry *rule)
 {
 	const char *name = header->name;
-	const struct conf_entry *rule =
-		conf_find(&config->conf, "alert", name, "rule");
 	uint32_t trace_ms;
-	int r;
 
-	if (!rule) {
-		conf_complain(&config->conf, &header->place,
-			      "[alert \"%s\"] needs 'rule'", name);
-		return;
-	}
-	if (!*rule->value)
-		return; /* a drop-in has removed it */
 	if (strlen(name) >= sizeof(((struct netobs_alert *)NULL)->name)) {
 		conf_complain(&config->conf, &header->place,
 			      "its name has more than 63 bytes");
@@ -211,15 +191,10 @@ static void add_alert(struct service_config *config,
 	}
 	check_rule(&config->conf, rule);
 	trace_ms = read_trace_ms(config, name);
-	r = alert_rules_add(&config->flows.alerts, name, rule->value);
-	if (r == -E2BIG)
-		conf_complain(&config->conf, &header->place,
-			      "there are more than %d alerts",
-			      NETOBS_ALERT_RULES_MAX);
-	else if (r < 0)
+	if (alert_rules_add(&config->flows.alerts, name, rule->value) < 0) {
 		conf_complain(&config->conf, &header->place, "out of memory");
-	if (r < 0)
 		return;
+	}
 	config->alert_trace_ms[config->n_alerts] = trace_ms;
 	config->alerts[config->n_alerts++] =
 		(struct service_item){ .name = name, .place = rule->value_place };
@@ -328,25 +303,11 @@ static bool has_stdout(const struct service_config *config)
 }
 
 static void add_sink_section(struct service_config *config,
-			     const struct conf_entry *header)
+			     const struct conf_entry *header,
+			     const struct conf_entry *output)
 {
-	const struct conf_entry *output =
-		conf_find(&config->conf, "sink", header->name, "output");
-	char *spec;
+	char *spec = sink_spec_make(&config->conf, output);
 
-	if (!output) {
-		conf_complain(&config->conf, &header->place,
-			      "[sink \"%s\"] needs 'output'", header->name);
-		return;
-	}
-	if (!*output->value)
-		return; /* a drop-in has removed it */
-	if (config->n_sinks == SERVICE_SINKS_MAX) {
-		conf_complain(&config->conf, &header->place,
-			      "there are more than %d sinks", SERVICE_SINKS_MAX);
-		return;
-	}
-	spec = sink_spec_make(&config->conf, output);
 	if (!spec) {
 		conf_complain(&config->conf, &header->place, "out of memory");
 		return;
@@ -379,6 +340,44 @@ static bool is_first_header(const struct conf *conf,
 	return true;
 }
 
+static const struct item_kind {
+	const char *section;
+	const char *key; /* that each needs; a drop-in removes an item by an empty one */
+	size_t count; /* offset of how many there are */
+	size_t most;
+	void (*add)(struct service_config *config,
+		    const struct conf_entry *header,
+		    const struct conf_entry *needed);
+} item_kinds[] = {
+	{ "filter", "match", offsetof(struct service_config, n_filters),
+	  NETOBS_RULES_MAX, add_filter },
+	{ "alert", "rule", offsetof(struct service_config, n_alerts),
+	  NETOBS_ALERT_RULES_MAX, add_alert },
+	{ "group", "by", offsetof(struct service_config, n_groups),
+	  SERVICE_GROUPS_MAX, group_config_add },
+	{ "sink", "output", offsetof(struct service_config, n_sinks),
+	  SERVICE_SINKS_MAX, add_sink_section },
+};
+
+static void take_item(struct service_config *config, const struct item_kind *kind,
+		      const struct conf_entry *header)
+{
+	const size_t n = *(const size_t *)((const char *)config + kind->count);
+	const struct conf_entry *needed =
+		conf_find(&config->conf, kind->section, header->name, kind->key);
+
+	if (!needed)
+		conf_complain(&config->conf, &header->place,
+			      "[%s \"%s\"] needs '%s'", kind->section,
+			      header->name, kind->key);
+	else if (*needed->value && n == kind->most)
+		conf_complain(&config->conf, &header->place,
+			      "there are more than %zu %ss", kind->most,
+			      kind->section);
+	else if (*needed->value)
+		kind->add(config, header, needed);
+}
+
 static void take_items(struct service_config *config)
 {
 	const struct conf *conf = &config->conf;
@@ -388,14 +387,9 @@ static void take_items(struct service_config *config)
 
 		if (entry->key || !*entry->name || !is_first_header(conf, entry))
 			continue;
-		if (!strcmp(entry->section, "filter"))
-			add_filter(config, entry);
-		else if (!strcmp(entry->section, "alert"))
-			add_alert(config, entry);
-		else if (!strcmp(entry->section, "group"))
-			group_config_add(config, entry);
-		else if (!strcmp(entry->section, "sink"))
-			add_sink_section(config, entry);
+		for (size_t k = 0; k < ARRAY_SIZE(item_kinds); k++)
+			if (!strcmp(entry->section, item_kinds[k].section))
+				take_item(config, &item_kinds[k], entry);
 	}
 }
 

@@ -128,9 +128,10 @@ void service_keys_take(struct service_config *config,
 
 /* ---- The sections [group "NAME"] of the configuration ---------------------------------- */
 
-/** Add the group of a section to the configuration, or report an error. */
+/** Add the group of a section, with its key "by", to the configuration, or report an error. */
 void group_config_add(struct service_config *config,
-		      const struct conf_entry *header);
+		      const struct conf_entry *header,
+		      const struct conf_entry *by);
 
 /** @return as netobs_series_new() */
 int group_config_open(const struct service_group_config *group,
