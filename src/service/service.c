@@ -3,6 +3,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <netobs/netobs.h>
@@ -12,8 +15,10 @@
 #include "service/control/control.h"
 #include "service/options/args.h"
 #include "service/options/privileges.h"
+#include "signals.h"
 
-int service_start(struct service *service)
+/* Read the configuration and make a context by it. @return an exit status, which is EXIT_FINE if there is one */
+static int start_service(struct service *service)
 {
 	NETOBS_OPTS(netobs_opts, opts);
 	int r;
@@ -63,7 +68,8 @@ static unsigned int kept_privileges(const struct service_config *config)
 	       (config->trace.netfilter ? KEEP_PROCESSES : 0);
 }
 
-int service_observe(struct service *service)
+/* Attach, and open the sinks. @return 0; < 0: which was logged */
+static int begin_observing(struct service *service)
 {
 	int r = service_open_metrics(service);
 
@@ -98,8 +104,13 @@ void service_notify_status(const struct service *service)
 		   stats.interfaces, stats.seen.packets, lost);
 }
 
-/* Alerts, sessions and mappings are not for the end of the interval. */
-int service_dispatch(struct service *service)
+/*
+ * Deliver the records that wait, for some milliseconds. Alerts, sessions and mappings are not for the end of the
+ * interval.
+ *
+ * @return 0; -ECANCELED: it was stopped, and all is delivered; < 0: it failed
+ */
+static int dispatch_service(struct service *service)
 {
 	int r = service->is_stopped ? -ECANCELED : netobs_dispatch(service->ctx);
 	int observers, trace;
@@ -128,13 +139,8 @@ int service_dispatch(struct service *service)
 	return r;
 }
 
-void service_stop(struct service *service)
-{
-	netobs_stop(service->ctx);
-	service_observers_stop(&service->observers);
-}
-
-int service_finish(struct service *service)
+/* Deliver sessions and finish the sinks, once it was stopped. @return as service_sinks_finish() */
+static int finish_service(struct service *service)
 {
 	service->is_stopped = true;
 	service_deliver_sessions(service);
@@ -151,8 +157,8 @@ static void log_stats(struct service *service)
 		service_log(NETOBS_LOG_INFO, text, service);
 }
 
-/* The last metrics have the outcome of all records. */
-int service_end(struct service *service)
+/* Close the sinks, and all else that is open: the last metrics have the outcome of all records. @return an exit status */
+static int end_service(struct service *service)
 {
 	bool is_complete = service_sinks_close(&service->sinks);
 
@@ -165,7 +171,7 @@ int service_end(struct service *service)
 	return is_complete ? EXIT_FINE : EXIT_FAILED;
 }
 
-void service_clear(struct service *service)
+static void clear_service(struct service *service)
 {
 	service_observers_done(&service->observers);
 	session_queue_clear(&service->waiting);
@@ -176,4 +182,174 @@ void service_clear(struct service *service)
 	service_free_config(service->next);
 	service_free_config(service->config);
 	conf_clear(&service->first);
+}
+
+/* ---- The loop -------------------------------------------------------------------- */
+
+enum {
+	FD_CONTEXT,
+	FD_SESSIONS,
+	FD_DROPS,
+	FD_TRACE,
+	FD_METRICS,
+	FD_CONTROL,
+	FD_SINKS
+};
+
+struct loop {
+	struct service *service;
+	struct pollfd fds[FD_SINKS + SERVICE_OUTPUTS_MAX];
+	bool is_finishing; /* no more records come, only sinks have work */
+	int watchdog_ms;   /* between two signs of life; 0: none are wanted */
+	int64_t watchdog_at;
+};
+
+/* In a signal handler, too. */
+static void stop_service(void *user)
+{
+	struct service *service = user;
+
+	netobs_stop(service->ctx);
+	service_observers_stop(&service->observers);
+}
+
+static nfds_t fill_loop_fds(struct loop *loop)
+{
+	const struct service *service = loop->service;
+	const struct service_sinks *sinks = &service->sinks;
+
+	const int fds[] = {
+		[FD_CONTEXT] = service->is_stopped ? -1 : netobs_fd(service->ctx),
+		[FD_SESSIONS] = service_observer_fd(&service->observers.sessions),
+		[FD_DROPS] = service_observer_fd(&service->observers.drops),
+		[FD_TRACE] = service_trace_fd(&service->trace),
+		[FD_METRICS] = metrics_fd(service->metrics),
+		[FD_CONTROL] = control_fd(service->control),
+	};
+
+	for (int i = 0; i < FD_SINKS; i++) {
+		const bool is_over = loop->is_finishing && i >= FD_SESSIONS &&
+				     i <= FD_TRACE;
+
+		loop->fds[i] = (struct pollfd){ .fd = is_over ? -1 : fds[i],
+						.events = POLLIN };
+	}
+	for (size_t i = 0; i < sinks->n; i++)
+		loop->fds[FD_SINKS + i] =
+			(struct pollfd){ .fd = output_fd(&sinks->outputs[i]),
+					 .events = POLLIN };
+	return FD_SINKS + sinks->n;
+}
+
+/* A service that hangs does not come here. */
+static void feed_watchdog(struct loop *loop)
+{
+	if (!loop->watchdog_ms || now_ms() < loop->watchdog_at)
+		return;
+	notify_now("WATCHDOG=1");
+	loop->watchdog_at = now_ms() + loop->watchdog_ms;
+}
+
+/* @ms: at most; -1: no limit */
+static void wait_for_events(struct loop *loop, int ms)
+{
+	struct service_sinks *sinks = &loop->service->sinks;
+
+	if (loop->watchdog_ms)
+		ms = sooner_ms(ms, left_ms(loop->watchdog_at));
+	if (signals_poll(loop->fds, fill_loop_fds(loop), ms) <= 0)
+		return;
+	if (loop->fds[FD_METRICS].revents)
+		service_serve_metrics(loop->service);
+	for (size_t i = 0; i < sinks->n; i++)
+		if (loop->fds[FD_SINKS + i].revents)
+			output_ready(&sinks->outputs[i]);
+	/* Last: a request may replace the sinks. */
+	if (loop->fds[FD_CONTROL].revents)
+		control_dispatch(loop->service->control);
+}
+
+/* @return 0: it was stopped; < 0: it failed */
+static int serve_loop(struct loop *loop)
+{
+	struct service *service = loop->service;
+
+	for (;;) {
+		int r;
+
+		wait_for_events(loop, service_rest(service));
+		feed_watchdog(loop);
+		if (signals_take_hangup())
+			service_reload(service);
+		r = service_sinks_tend(&service->sinks);
+		if (r < 0)
+			return r;
+		r = dispatch_service(service);
+		service_tend(service);
+		if (r < 0)
+			return r == -ECANCELED ? 0 : r;
+	}
+}
+
+/* Sinks that are away take up one time together; meanwhile the service answers. */
+static void finish_loop(struct loop *loop)
+{
+	const int64_t end_ms = now_ms() + OUTPUT_FINISH_MS;
+
+	loop->is_finishing = true;
+	while (now_ms() < end_ms) {
+		const int r = finish_service(loop->service);
+
+		if (r == 0 && !service_sinks_are_pending(&loop->service->sinks))
+			break;
+		wait_for_events(loop, r < 0 ? 0 : left_ms(end_ms));
+		feed_watchdog(loop);
+	}
+}
+
+static int observe_service(struct service *service, struct loop *loop)
+{
+	int r;
+
+	signals_hold(SIGHUP);
+	signals_hold(SIGTERM);
+	signals_hold(SIGINT);
+	r = begin_observing(service);
+	if (r == 0)
+		r = serve_loop(loop);
+	notify_send("STOPPING=1");
+	signals_release_held();
+	return r;
+}
+
+static int run_service(struct service *service)
+{
+	struct loop loop = { .service = service,
+			     .watchdog_ms = (int)notify_watchdog_ms() };
+	int status = start_service(service), ended;
+
+	if (status != EXIT_FINE)
+		return status;
+	signals_catch(stop_service, service);
+	signals_catch_hangup();
+	if (observe_service(service, &loop) < 0)
+		status = EXIT_FAILED;
+	finish_loop(&loop);
+	ended = end_service(service);
+	signals_release();
+	return status == EXIT_FINE ? ended : status;
+}
+
+int service_run(const char *path)
+{
+	struct service *service = calloc(1, sizeof(*service));
+	int status;
+
+	if (!service)
+		return EXIT_FAILED;
+	service->path = path;
+	status = run_service(service);
+	clear_service(service);
+	free(service);
+	return status;
 }

@@ -3,15 +3,67 @@
 #ifndef NETOBS_SERVICE_SERVICE_H
 #define NETOBS_SERVICE_SERVICE_H
 
+#include "service/metrics/metrics.h"
 #include "service_config.h"
-#include "service_groups.h"
 #include "service_observers.h"
 #include "service_sinks.h"
 #include "service_trace.h"
 
-struct netobs;
+#include <netobs/series.h>
+
 struct control;
 struct json;
+struct netobs;
+
+/* ---- Groups: counters for metrics, and records at the end of each interval ------------ */
+
+struct service_group {
+	char *name, *by,
+		*networks; /* the latter as service_config.networks_text */
+	uint32_t most;	   /* series */
+	uint32_t histograms;
+	uint32_t counts; /* observed values: enum metrics_group_counts, or-ed */
+	bool has_records;
+	struct netobs_series *series;
+};
+
+struct service_groups {
+	struct service_group groups[SERVICE_GROUPS_MAX];
+	size_t n;
+	struct metrics_group metrics[SERVICE_GROUPS_MAX]; /* groups with metrics */
+	size_t n_metrics;
+};
+
+/**
+ * Use the groups of @config. Unchanged groups keep their counts, others begin at 0. The interval of
+ * removed groups ends.
+ *
+ * @param take  gets the records of removed groups
+ *
+ * @return 0; -errno: one is missing
+ */
+int service_groups_commit(struct service_groups *groups,
+			  const struct service_config *config, int64_t time_ns,
+			  void (*take)(const struct netobs_record *record,
+				       void *user),
+			  void *user);
+
+/** @record: a flow or a session */
+void service_groups_add(struct service_groups *groups,
+			const struct netobs_record *record);
+
+/** End an interval. @take gets the records of groups with records = yes. */
+void service_groups_interval(struct service_groups *groups, int64_t time_ns,
+			     void (*take)(const struct netobs_record *record,
+					  void *user),
+			     void *user);
+
+/** Add "groups" to the status, unless there are none. */
+void service_groups_json(const struct service_groups *groups, struct json *json);
+
+void service_groups_clear(struct service_groups *groups);
+
+/* ---- The service ---------------------------------------------------------------------- */
 
 enum { SERVICE_LOG_LINES = 32 };
 
@@ -65,32 +117,12 @@ struct service {
 };
 
 /**
- * Run a service until a signal ends it: the functions below, in a loop.
+ * Run a service until a signal ends it.
  *
  * @param path  of the configuration; NULL: the default
  * @return an exit status
  */
 int service_run(const char *path);
-
-/**
- * Read the configuration and make a context by it.
- *
- * @return an exit status, which is EXIT_FINE if there is one
- */
-int service_start(struct service *service);
-
-/** Attach, and open the sinks. @return 0; < 0: which was logged */
-int service_observe(struct service *service);
-
-/**
- * Deliver the records that wait, for some milliseconds.
- *
- * @return 0; -ECANCELED: it was stopped, and all is delivered; < 0: it failed
- */
-int service_dispatch(struct service *service);
-
-/** Have it stop; in a signal handler, too. */
-void service_stop(struct service *service);
 
 void service_log(int level, const char *message, void *service);
 void service_log_error(const char *message, void *service);
@@ -107,18 +139,6 @@ bool service_log_is_journal(int fd);
 
 /** Add the members of the status to an open object: docs/control.md. @user: the service */
 void service_status_add(struct json *json, void *user);
-
-/** Implements control_ops.mappings. */
-int service_mappings_add(struct json *json, uint64_t *cursor,
-			 const struct netobs_mapping_query *query, void *user);
-
-/** Deliver sessions and finish the sinks, once it was stopped: as service_sinks_finish(). */
-int service_finish(struct service *service);
-
-/** Close the sinks, and all others that are open. @return an exit status */
-int service_end(struct service *service);
-
-void service_clear(struct service *service);
 
 /* ---- The control socket of a service: docs/control.md ---------------------------------- */
 
@@ -216,10 +236,10 @@ int service_set_alerts(struct service *service,
  */
 void service_reload(struct service *service);
 
-/** Continue with a reload, if there is one: after each service_dispatch(). */
+/** Continue with a reload, if there is one: after each dispatch. */
 void service_tend(struct service *service);
 
-/** @return milliseconds until the next call of service_dispatch() and service_tend(); -1: no limit */
+/** @return milliseconds until the next dispatch and call of service_tend(); -1: no limit */
 int service_rest(const struct service *service);
 
 #endif

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What a service does and answers for clients of its control socket. */
 #include "service.h"
 
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <netobs/netobs.h>
 
+#include "base/json.h"
 #include "base/options.h"
 #include "service/control/control.h"
 #include "service/options/args.h"
@@ -41,6 +44,56 @@ static int on_level(const char *level, void *user)
 	return choice < 0 ? choice : 0;
 }
 
+struct answered {
+	struct json *json;
+	const struct netobs_mapping_query *query;
+};
+
+static void add_mapping(const struct netobs_mapping *mapping, void *user)
+{
+	const struct answered *answered = user;
+	char text[NETOBS_MAPPING_JSON_MAX];
+	int len;
+
+	if (!netobs_mapping_matches(mapping, answered->query))
+		return;
+	len = netobs_record_json(&mapping->record, text, sizeof(text));
+	json_open(answered->json, '{');
+	if (len > 0)
+		json_members(answered->json, text + 1, (size_t)len - 2);
+	json_close(answered->json, '}');
+}
+
+static bool is_any(const uint8_t addr[16])
+{
+	static const uint8_t any[16] = { 0 };
+
+	return !memcmp(addr, any, sizeof(any));
+}
+
+/* @return whether a search takes microseconds: the query has a whole tuple */
+static bool is_whole(const struct netobs_mapping_query *query)
+{
+	return (query->protocol == IPPROTO_TCP || query->protocol == IPPROTO_UDP) &&
+	       query->src_port && query->dst_port && !is_any(query->src) &&
+	       !is_any(query->dst);
+}
+
+static int on_mappings(struct json *json, uint64_t *cursor,
+		       const struct netobs_mapping_query *query, void *user)
+{
+	const struct service *service = user;
+	struct answered answered = { json, query };
+	int n;
+
+	if (!*cursor && is_whole(query)) {
+		n = netobs_mappings_find(service->ctx, query, add_mapping,
+					 &answered);
+		return n < 0 ? n : 0;
+	}
+	return netobs_mappings(service->ctx, cursor, add_mapping, &answered);
+}
+
 int service_open_control(struct service *service)
 {
 	static const struct control_ops ops = {
@@ -49,7 +102,7 @@ int service_open_control(struct service *service)
 		.request_reload = on_reload,
 		.reopen = on_reopen,
 		.set_level = on_level,
-		.mappings = service_mappings_add,
+		.mappings = on_mappings,
 	};
 	const char *path = service->config->control;
 	int r = control_open(path, &ops, service, &service->control);

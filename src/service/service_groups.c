@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "service_groups.h"
+#include "service.h"
 
 #include <errno.h>
 #include <stdlib.h>

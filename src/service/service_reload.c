@@ -237,8 +237,10 @@ void service_tend(struct service *service)
 }
 
 /* The library's descriptor becomes readable when its change is done. */
-static int reload_rest(const struct service *service)
+int service_rest(const struct service *service)
 {
+	if (service->is_stopped)
+		return -1;
 	switch (service->reload) {
 	case SERVICE_RELOAD_OPENING:
 		return 0;
@@ -247,9 +249,4 @@ static int reload_rest(const struct service *service)
 	default:
 		return -1;
 	}
-}
-
-int service_rest(const struct service *service)
-{
-	return service->is_stopped ? -1 : reload_rest(service);
 }
