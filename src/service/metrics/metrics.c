@@ -10,7 +10,7 @@
 #include "base/clock_ms.h"
 #include "base/loop.h"
 #include "service/file_replacement.h"
-#include "service/socket/listen.h"
+#include "service/socket/server.h"
 #include "metrics_table.h"
 #include "service/httpd/httpd_module.h"
 

@@ -30,6 +30,15 @@ static const struct option_name names[] = {
 #include "catalogue/options.def"
 };
 
+struct args_label args_label(const char *letter, const char *name)
+{
+	struct args_label label;
+
+	snprintf(label.text, sizeof(label.text), "%s%s", *letter ? "-" : "--",
+		 *letter ? letter : name);
+	return label;
+}
+
 const struct option_name *option_name_of(const char *message,
 					 const char **ret_rest)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "listen.h"
+#include "server.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -6,17 +6,58 @@
 #ifndef NETOBS_SERVICE_SERVER_H
 #define NETOBS_SERVICE_SERVER_H
 
+#include "base/loop.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/loop.h"
-#include "listen.h"
+struct server;
+
+/* ---- A socket that clients connect to: ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH ------ */
+
+struct listen {
+	int fd;
+	char *unix_path; /* path to remove at the end; NULL: TCP */
+	dev_t device;	 /* device of the socket's file, and */
+	ino_t inode;	 /* its inode there */
+};
+
+/** @return why @spec is no address; NULL: it is one */
+const char *listen_refuse(const char *spec);
+
+bool listen_is_unix(const char *spec);
+
+/** @return whether only processes of this host can connect */
+bool listen_is_local(const char *spec);
+
+/**
+ * Listen, in a non-blocking way. A socket in the file system that a killed process left
+ * behind is replaced.
+ *
+ * @param spec  which listen_refuse() has accepted
+ * @return 0 or -errno
+ */
+int listen_open(struct listen *listener, const char *spec);
+
+/* Format the listening address, with the port that the kernel chose for 0. */
+void listen_where(const struct listen *listener, char *text, size_t size);
+
+/**
+ * Accept a client.
+ *
+ * @param address  its own, as a text; unchanged for unix sockets
+ * @return its socket, non-blocking and the caller's; or -errno: -EAGAIN
+ */
+int listen_accept(const struct listen *listener, char *address, size_t size);
+
+/* Also removes the socket from the file system, unless it is another's now. */
+void listen_close(struct listen *listener);
+
+/* ---- The server ----------------------------------------------------------------------- */
 
 enum { SERVER_CLIENTS = 128 };
-
-struct server;
 
 /* The first member of a user's client, which begins as zeroes. */
 struct server_client {
