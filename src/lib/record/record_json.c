@@ -32,48 +32,21 @@ static const struct names {
 #include "catalogue/records.def"
 };
 
-#define NAME_OF(type, value) \
-	((value) < ARRAY_SIZE(names_of_##type) ? names_of_##type[value] : NULL)
-
-const char *netobs_session_ended_name(unsigned int ended)
-{
-	return NAME_OF(Ended, ended);
-}
-
-const char *netobs_session_by_name(unsigned int by)
-{
-	return NAME_OF(By, by);
-}
-
-const char *netobs_connection_state_name(unsigned int state)
-{
-	return NAME_OF(State, state);
-}
-
-const char *netobs_unparsed_name(unsigned int reason)
-{
-	return NAME_OF(Unparsed, reason);
-}
-
-const char *netobs_trace_layer_name(unsigned int layer)
-{
-	return NAME_OF(TraceLayer, layer);
-}
-
-const char *netobs_trace_point_name(unsigned int point)
-{
-	return NAME_OF(TracePoint, point);
-}
-
-const char *netobs_journey_part_name(unsigned int part)
-{
-	return NAME_OF(JourneyPart, part);
-}
-
-const char *netobs_lost_name(unsigned int reason)
-{
-	return NAME_OF(LostBy, reason);
-}
+#define NAME_FUNCTION(name, type)                            \
+	const char *name(unsigned int value)                 \
+	{                                                    \
+		return value < ARRAY_SIZE(names_of_##type) ? \
+			       names_of_##type[value] :      \
+			       NULL;                         \
+	}
+NAME_FUNCTION(netobs_session_ended_name, Ended)
+NAME_FUNCTION(netobs_session_by_name, By)
+NAME_FUNCTION(netobs_connection_state_name, State)
+NAME_FUNCTION(netobs_unparsed_name, Unparsed)
+NAME_FUNCTION(netobs_trace_layer_name, TraceLayer)
+NAME_FUNCTION(netobs_trace_point_name, TracePoint)
+NAME_FUNCTION(netobs_journey_part_name, JourneyPart)
+NAME_FUNCTION(netobs_lost_name, LostBy)
 
 _Static_assert(ARRAY_SIZE(names_of_Ended) == NETOBS_SESSION_ENDINGS &&
 		       ARRAY_SIZE(names_of_By) == NETOBS_SESSION_BY_KINDS &&
