@@ -2,6 +2,7 @@
 #include "service.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,28 +130,17 @@ void service_groups_add(struct service_groups *groups,
 
 /* ---- Status -------------------------------------------------------------------------- */
 
-struct group_counts {
-	uint64_t flows, packets, bytes;
-	uint64_t retransmits, drop_packets, drop_bytes;
-	uint64_t connections, connections_failed;
-};
-
 struct group_sums {
-	struct group_counts all, other, left;
-	uint64_t series; /* series of all groups */
+	struct netobs_series_row all, other, left; /* only counters are set */
+	uint64_t series;			   /* series of all groups */
 };
 
-static void count_row(struct group_counts *counts,
+static void count_row(struct netobs_series_row *sum,
 		      const struct netobs_series_row *row)
 {
-	counts->flows += row->flows;
-	counts->packets += row->packets;
-	counts->bytes += row->bytes;
-	counts->retransmits += row->retransmits;
-	counts->drop_packets += row->drop_packets;
-	counts->drop_bytes += row->drop_bytes;
-	counts->connections += row->connections;
-	counts->connections_failed += row->connections_failed;
+	counters_add(&sum->flows, &row->flows,
+		     offsetof(struct netobs_series_row, rtt) -
+			     offsetof(struct netobs_series_row, flows));
 }
 
 static void sum_row(const struct netobs_series_row *row, void *user)
@@ -168,7 +158,7 @@ static void sum_row(const struct netobs_series_row *row, void *user)
 
 /* @observed: enum metrics_group_counts, or-ed; the others are not known */
 static void add_counts(struct json *json, const char *key, uint32_t observed,
-		       const struct group_counts *counts)
+		       const struct netobs_series_row *counts)
 {
 	json_key_open(json, key, '{');
 	json_key_u64(json, "flows", counts->flows);

@@ -6,32 +6,6 @@
 #include "base/util.h"
 #include "service/outputs/output.h"
 
-static bool makes_alerts(const struct service_config *config)
-{
-	return config->flows.alerts.n;
-}
-
-static bool makes_sessions(const struct service_config *config)
-{
-	return config->wants_sessions;
-}
-
-/* Groups count connections. */
-static bool has_groups(const struct service_config *config)
-{
-	return config->n_groups;
-}
-
-static bool makes_drops(const struct service_config *config)
-{
-	return config->wants_drops;
-}
-
-static bool makes_mappings(const struct service_config *config)
-{
-	return config->flows.nat;
-}
-
 static bool makes_traces(const struct service_config *config)
 {
 	for (size_t i = 0; i < config->n_alerts; i++)
@@ -48,31 +22,12 @@ static bool makes_groups(const struct service_config *config)
 	return false;
 }
 
-static const struct {
+struct matched_type {
 	const char *type;
-	bool (*is_made)(const struct service_config *config);
+	bool is_made;
 	const char *made; /* NULL: they may have no sink */
 	const char *need; /* NULL: a sink may take them before there are any */
-	/* @return whether the service uses them itself, so that they need no sink; NULL: no */
-	bool (*is_used)(const struct service_config *config);
-} types[] = {
-	{ "alert", makes_alerts, "alerts are counted, and", NULL, NULL },
-	{ "session", makes_sessions, "sessions are counted, and",
-	  "there are no sessions: they need 'enabled = yes' in [sessions]",
-	  has_groups },
-	{ "drop", makes_drops, "drops are counted, and",
-	  "there are no drops: they need 'enabled = yes' in [drops]", NULL },
-	{ "mapping", makes_mappings, NULL,
-	  "there are no mappings: they need 'nat = yes' in [capture]", NULL },
-	{ "journey", makes_traces, "journeys are counted, and",
-	  "there are no journeys: they need 'trace = 10s' in [alert \"NAME\"]",
-	  NULL },
-	{ "trace", makes_traces, NULL,
-	  "there are no traces: they need 'trace = 10s' in [alert \"NAME\"]",
-	  NULL },
-	{ "group", makes_groups, "records of groups are",
-	  "there are no records of groups: they need 'records = yes' in [group \"NAME\"]",
-	  NULL },
+	bool is_used;	  /* by the service itself, so that they need no sink */
 };
 
 static bool has_sink_of(const struct service_config *config, const char *type)
@@ -83,30 +38,57 @@ static bool has_sink_of(const struct service_config *config, const char *type)
 	return false;
 }
 
+static void match_sinks(const struct service_config *config,
+			const struct matched_type *type,
+			void (*warn)(const char *line, void *user), void *user)
+{
+	char text[256];
+
+	if (type->is_made == has_sink_of(config, type->type) ||
+	    (type->is_made && type->is_used))
+		return;
+	if (type->is_made && type->made)
+		snprintf(text, sizeof(text),
+			 "%s sent to no sink: one takes them with 'records = %s' or 'records = flow,%s'",
+			 type->made, type->type, type->type);
+	else if (!type->is_made && type->need)
+		snprintf(text, sizeof(text), "a sink has 'records = %s', and %s",
+			 type->type, type->need);
+	else
+		return;
+	warn(text, user);
+}
+
 void service_match_sinks(const struct service_config *config,
 			 void (*warn)(const char *line, void *user), void *user)
 {
-	char text[256] = "";
+	const bool makes_traced = makes_traces(config);
+	const struct matched_type types[] = {
+		{ "alert", config->flows.alerts.n, "alerts are counted, and",
+		  NULL, false },
+		/* Groups count connections. */
+		{ "session", config->wants_sessions, "sessions are counted, and",
+		  "there are no sessions: they need 'enabled = yes' in [sessions]",
+		  config->n_groups },
+		{ "drop", config->wants_drops, "drops are counted, and",
+		  "there are no drops: they need 'enabled = yes' in [drops]",
+		  false },
+		{ "mapping", config->flows.nat, NULL,
+		  "there are no mappings: they need 'nat = yes' in [capture]",
+		  false },
+		{ "journey", makes_traced, "journeys are counted, and",
+		  "there are no journeys: they need 'trace = 10s' in [alert \"NAME\"]",
+		  false },
+		{ "trace", makes_traced, NULL,
+		  "there are no traces: they need 'trace = 10s' in [alert \"NAME\"]",
+		  false },
+		{ "group", makes_groups(config), "records of groups are",
+		  "there are no records of groups: they need 'records = yes' in [group \"NAME\"]",
+		  false },
+	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
-		const char *type = types[i].type;
-		const bool is_made = types[i].is_made(config);
-
-		if (is_made == has_sink_of(config, type) ||
-		    (is_made && types[i].is_used && types[i].is_used(config)))
-			continue;
-		if (is_made && types[i].made)
-			snprintf(text, sizeof(text),
-				 "%s sent to no sink: one takes them with 'records = %s' or 'records = flow,%s'",
-				 types[i].made, type, type);
-		else if (!is_made && types[i].need)
-			snprintf(text, sizeof(text),
-				 "a sink has 'records = %s', and %s", type,
-				 types[i].need);
-		else
-			continue;
-		warn(text, user);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		match_sinks(config, &types[i], warn, user);
 }
 
 void service_match_names(const struct service_config *config,

@@ -2,6 +2,7 @@
 #include "sink_totals.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,20 +21,15 @@ const char *sink_reason_name(unsigned int reason)
 static void add_sink_count(struct netobs_sink_count *sum,
 			   const struct netobs_sink_count *count)
 {
-	sum->records += count->records;
-	sum->packets += count->packets;
-	sum->bytes += count->bytes;
+	counters_add(sum, count, sizeof(*sum));
 }
 
 static void add_sink_stats(struct netobs_sink_stats *sum,
 			   const struct netobs_sink_stats *stats)
 {
-	add_sink_count(&sum->taken, &stats->taken);
-	add_sink_count(&sum->recovered, &stats->recovered);
-	add_sink_count(&sum->delivered, &stats->delivered);
-	add_sink_count(&sum->pending, &stats->pending);
-	for (unsigned int i = 0; i < SINK_REASONS; i++)
-		add_sink_count(&sum->dropped[i], &stats->dropped[i]);
+	counters_add(&sum->taken, &stats->taken,
+		     offsetof(struct netobs_sink_stats, spool_bytes) -
+			     offsetof(struct netobs_sink_stats, taken));
 	/* A spool counts from its beginning, across the sinks that have it. */
 	sum->durable_records =
 		max_u64(sum->durable_records, stats->durable_records);
