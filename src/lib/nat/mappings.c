@@ -219,24 +219,27 @@ bool mapping_of_entry(const struct conntrack_entry *entry, uint32_t netns_inode,
 
 /* ---- Begin and end ---------------------------------------------------------------- */
 
-static void report_mapping(struct mappings *mappings,
-			   const struct netobs_mapping *mapping)
+static void report(struct mappings *mappings,
+		   const struct translation *translation, uint8_t event,
+		   bool is_forgotten, int64_t now_ns)
 {
+	struct netobs_mapping mapping;
+
+	if (!mappings->on_record)
+		return;
+	mapping = mapping_of(mappings, translation, event, now_ns);
+	if (is_forgotten)
+		mapping.state = NETOBS_MAPPING_FORGOTTEN;
 	mappings->n_reported++;
-	mappings->on_record(&mapping->record, mappings->user);
+	mappings->on_record(&mapping.record, mappings->user);
 }
 
 static void report_begun(struct mappings *mappings,
 			 const struct translation *translation, int64_t now_ns)
 {
-	struct netobs_mapping mapping;
-
 	mappings->active++;
 	mappings->n_begun++;
-	if (!mappings->on_record)
-		return;
-	mapping = mapping_of(mappings, translation, NETOBS_MAPPING_BEGIN, now_ns);
-	report_mapping(mappings, &mapping);
+	report(mappings, translation, NETOBS_MAPPING_BEGIN, false, now_ns);
 }
 
 /*
@@ -285,30 +288,20 @@ static void on_removed(void *ctx, const struct translation *translation,
 		       int64_t now_ns)
 {
 	struct mappings *mappings = ctx;
-	struct netobs_mapping mapping;
 
 	if (translation->ended_ns || !translation_changes(translation))
 		return;
 	mappings->active--;
 	mappings->n_forgotten++;
-	if (!mappings->on_record)
-		return;
-	mapping = mapping_of(mappings, translation, NETOBS_MAPPING_END, now_ns);
-	mapping.state = NETOBS_MAPPING_FORGOTTEN;
-	report_mapping(mappings, &mapping);
+	report(mappings, translation, NETOBS_MAPPING_END, true, now_ns);
 }
 
 static void report_ended(struct mappings *mappings,
 			 const struct translation *translation, int64_t now_ns)
 {
-	struct netobs_mapping mapping;
-
 	mappings->active--;
 	mappings->n_ended++;
-	if (!mappings->on_record)
-		return;
-	mapping = mapping_of(mappings, translation, NETOBS_MAPPING_END, now_ns);
-	report_mapping(mappings, &mapping);
+	report(mappings, translation, NETOBS_MAPPING_END, false, now_ns);
 }
 
 static void on_ended(void *ctx, struct translation *translation, int64_t now_ns)

@@ -82,13 +82,6 @@ void socket_translations_look_for(struct socket_translations *sockets,
 	sockets->wants_search = true;
 }
 
-/* Look for a pair of a followed namespace that leads to the namespace of the process. */
-static void want_space(struct socket_translations *sockets,
-		       const struct connect_event *event)
-{
-	socket_translations_look_for(sockets, event->tuple.netns, event->pid);
-}
-
 /* @return @partial completed with the socket's own address @addr */
 static struct translation complete_partial(const struct translation *partial,
 					   const struct ip_addr *addr)
@@ -164,7 +157,8 @@ void socket_translations_note(struct socket_translations *sockets,
 	case CONNECT_DIRECT:
 	case CONNECT_SENT:
 		if (netns == NETNS_NONE)
-			want_space(sockets, event);
+			socket_translations_look_for(sockets, event->tuple.netns,
+						     event->pid);
 		translation_table_take(sockets->table, &wanted);
 		break;
 	case CONNECT_END:

@@ -384,38 +384,34 @@ static struct tuple own_tuple(const struct netobs_flow *record)
 	return tuple;
 }
 
-static void set_own(struct netobs_flow *record, const struct tuple *tuple)
+static void put_tuple(const struct netobs_flow *record,
+		      const struct tuple *tuple, uint8_t src[16],
+		      uint8_t dst[16], uint16_t *src_port, uint16_t *dst_port)
 {
-	memcpy(record->src, tuple->src.bytes, sizeof(record->src));
-	memcpy(record->dst, tuple->dst.bytes, sizeof(record->dst));
+	memcpy(src, tuple->src.bytes, sizeof(tuple->src));
+	memcpy(dst, tuple->dst.bytes, sizeof(tuple->dst));
 	if (!(record->has & NETOBS_HAS_PORTS))
 		return;
-	record->src_port = tuple->src_port;
-	record->dst_port = tuple->dst_port;
+	*src_port = tuple->src_port;
+	*dst_port = tuple->dst_port;
 }
 
 static void set_translated(struct netobs_flow *record, const struct tuple *tuple)
 {
+	put_tuple(record, tuple, record->xlat_src, record->xlat_dst,
+		  &record->xlat_src_port, &record->xlat_dst_port);
 	record->has |= NETOBS_HAS_XLAT;
-	memcpy(record->xlat_src, tuple->src.bytes, sizeof(record->xlat_src));
-	memcpy(record->xlat_dst, tuple->dst.bytes, sizeof(record->xlat_dst));
-	if (!(record->has & NETOBS_HAS_PORTS))
-		return;
-	record->has |= NETOBS_HAS_XLAT_PORTS;
-	record->xlat_src_port = tuple->src_port;
-	record->xlat_dst_port = tuple->dst_port;
+	if (record->has & NETOBS_HAS_PORTS)
+		record->has |= NETOBS_HAS_XLAT_PORTS;
 }
 
 static void set_original(struct netobs_flow *record, const struct tuple *tuple)
 {
+	put_tuple(record, tuple, record->orig_src, record->orig_dst,
+		  &record->orig_src_port, &record->orig_dst_port);
 	record->has |= NETOBS_HAS_ORIG;
-	memcpy(record->orig_src, tuple->src.bytes, sizeof(record->orig_src));
-	memcpy(record->orig_dst, tuple->dst.bytes, sizeof(record->orig_dst));
-	if (!(record->has & NETOBS_HAS_PORTS))
-		return;
-	record->has |= NETOBS_HAS_ORIG_PORTS;
-	record->orig_src_port = tuple->src_port;
-	record->orig_dst_port = tuple->dst_port;
+	if (record->has & NETOBS_HAS_PORTS)
+		record->has |= NETOBS_HAS_ORIG_PORTS;
 }
 
 /* A record has a tuple that was seen at its interfaces. */
@@ -427,7 +423,8 @@ static void fill_tuples(const struct translations *translations,
 
 	if (take_end(translations, &ends->first, record, &shown)) {
 		set_original(record, &own);
-		set_own(record, &shown);
+		put_tuple(record, &shown, record->src, record->dst,
+			  &record->src_port, &record->dst_port);
 	} else if (take_end(translations, &ends->original, record, &tuple)) {
 		set_original(record, &tuple);
 	}
