@@ -67,11 +67,6 @@ struct flow_drops {
 	struct flow_extra extra; /* for merge_options.extras */
 };
 
-static inline bool flow_drops_are_on(const struct flow_drops *drops)
-{
-	return drops->host;
-}
-
 /** @return 0; -errno, which is logged */
 int flow_drops_open(struct flow_drops *drops, const struct host *host,
 		    const struct flow_drops_options *options,

@@ -11,7 +11,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-size_t functions_called(const struct bpf_insn *insns, size_t i)
+/* @return the index of the function that the instruction calls; 0: it calls none */
+static size_t called(const struct bpf_insn *insns, size_t i)
 {
 	bool calls = insns[i].code == (BPF_JMP | BPF_CALL) &&
 		     insns[i].src_reg == BPF_PSEUDO_CALL;
@@ -86,7 +87,7 @@ static void find_functions(const struct code *code, uint32_t features,
 
 	is_start[0] = true;
 	for (size_t i = 0; i < code->n; i++)
-		is_start[functions_called(code->insns, i)] = true;
+		is_start[called(code->insns, i)] = true;
 	for (size_t i = 0; i < code->n; i++)
 		functions->n += is_start[i];
 	for (size_t i = code->n, at = functions->n; i-- > 0;) {
@@ -146,9 +147,9 @@ static struct range find_called(const struct bpf_insn *insns, size_t n,
 	struct range found = { .end = n };
 
 	for (size_t i = caller.start; !found.start && i < caller.end; i++)
-		found.start = functions_called(insns, i);
+		found.start = called(insns, i);
 	for (size_t i = 0; i < n; i++) {
-		size_t function = functions_called(insns, i);
+		size_t function = called(insns, i);
 
 		if (function > found.start && function < found.end)
 			found.end = function;
@@ -213,7 +214,7 @@ int functions_splice(struct code *code, const struct filter_template *template,
 	if (!parts.judge.start || (has_inner && !parts.find_carried.start))
 		return -EINVAL;
 	for (size_t i = 0; i < n; i++) {
-		size_t function = functions_called(insns, i);
+		size_t function = called(insns, i);
 		struct bpf_insn insn = insns[i];
 
 		if (function)

@@ -54,9 +54,6 @@ struct functions {
 	uint32_t n;
 };
 
-/** @return the index of the function that the instruction calls; 0: it calls none */
-size_t functions_called(const struct bpf_insn *insns, size_t i);
-
 /**
  * Describe the functions of @code, whose jumps are linked, to the kernel.
  *

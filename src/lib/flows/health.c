@@ -137,8 +137,9 @@ static void fill_counts(const struct conn_stats *stats,
 		TAKE_NEW(reported->zero_windows, stats->zero_windows);
 }
 
-void health_fill(struct health *health, const struct connection *conn,
-		 uint32_t index, int dir, struct netobs_flow *record)
+/* Set the fields of @record from direction @dir of a copy of the entry at @index. */
+static void fill_from(struct health *health, const struct connection *conn,
+		      uint32_t index, int dir, struct netobs_flow *record)
 {
 	struct health_reported *reported = reported_of(health, conn, index, dir);
 	const struct conn_stats *stats = conn->body->stats;
@@ -163,7 +164,7 @@ static void fill_health(void *data, struct netobs_flow *record, void *ctx)
 		return;
 	index = connections_find(health->table, &place->key, &copy, &dir);
 	if (index >= 0)
-		health_fill(health, &conn, (uint32_t)index, dir, record);
+		fill_from(health, &conn, (uint32_t)index, dir, record);
 }
 
 /* Places that are not used take no memory. */

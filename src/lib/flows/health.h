@@ -38,8 +38,4 @@ struct health {
 int health_init(struct health *health, const struct connections *table);
 void health_done(struct health *health);
 
-/** Set the fields of @record from direction @dir of a copy of the entry at @index. */
-void health_fill(struct health *health, const struct connection *conn,
-		 uint32_t index, int dir, struct netobs_flow *record);
-
 #endif

@@ -84,14 +84,9 @@ int netobs_group_sum_flow(struct netobs_group_sum *sum,
 
 /* ---- Groups ------------------------------------------------------------------------- */
 
-static struct group *group_at(const struct group_table *table, size_t i)
+struct group *group_table_at(const struct group_table *table, size_t i)
 {
 	return (struct group *)(table->groups + i * group_table_stride(table));
-}
-
-const struct group *group_table_at(const struct group_table *table, size_t i)
-{
-	return group_at(table, i);
 }
 
 /* The hash has a secret, as senders choose the hashed bytes. */
@@ -109,7 +104,7 @@ static uint32_t *group_table_find_place(const struct group_table *table,
 	size_t i = group_table_hash(table, value) & mask;
 
 	while (table->index[i] &&
-	       memcmp(group_at(table, table->index[i] - 1)->value, value,
+	       memcmp(group_table_at(table, table->index[i] - 1)->value, value,
 		      table->key_size) != 0)
 		i = (i + 1) & mask;
 	return &table->index[i];
@@ -119,7 +114,7 @@ static void group_table_fill_index(struct group_table *table)
 {
 	memset(table->index, 0, table->places * sizeof(*table->index));
 	for (size_t i = 0; i < table->n; i++)
-		*group_table_find_place(table, group_at(table, i)->value) =
+		*group_table_find_place(table, group_table_at(table, i)->value) =
 			(uint32_t)i + 1;
 }
 
@@ -168,7 +163,7 @@ static void group_table_drop_small(struct group_table *table)
 	      group_compare_bytes);
 	for (size_t i = keep; i < table->n; i++)
 		netobs_group_sum_add(&table->others,
-				     &group_at(table, i)->public.sum);
+				     &group_table_at(table, i)->public.sum);
 	table->n = keep;
 	group_table_fill_index(table);
 }
@@ -191,14 +186,14 @@ uint8_t *group_table_add(struct group_table *table, const uint8_t *value,
 	struct group *group;
 
 	if (*place) {
-		group = group_at(table, *place - 1);
+		group = group_table_at(table, *place - 1);
 		netobs_group_sum_add(&group->public.sum, sum);
 		return group->value;
 	}
 	if (table->n == table->most ||
 	    (table->n == table->size && group_table_grow(table) < 0))
 		group_table_drop_small(table);
-	group = group_at(table, table->n++);
+	group = group_table_at(table, table->n++);
 	memcpy(group->value, value, table->value_size);
 	group->public = (struct netobs_group){ sizeof(group->public), *sum };
 	*group_table_find_place(table, value) = (uint32_t)table->n;

@@ -53,7 +53,7 @@ int group_table_init(struct group_table *table, size_t key_size,
 uint8_t *group_table_add(struct group_table *table, const uint8_t *value,
 			 const struct netobs_group_sum *sum);
 
-const struct group *group_table_at(const struct group_table *table, size_t i);
+struct group *group_table_at(const struct group_table *table, size_t i);
 
 /** @return bytes of a group, with its value */
 static inline size_t group_table_stride(const struct group_table *table)

@@ -121,9 +121,10 @@ static int choose_filter(struct trace *trace)
 	err = filter_check_tuple(trace->filter, log);
 	if (err)
 		return err;
-	trace->wants_datagrams = !trace_process_is_given(&trace->process) &&
-				 trace_match_has_datagrams(expression);
-	if (trace->wants_datagrams || trace_match_has_tcp(expression))
+	trace->wants_datagrams =
+		!trace_process_is_given(&trace->process) &&
+		trace_may_match(expression, "udp or icmp or icmp6");
+	if (trace->wants_datagrams || trace_may_match(expression, "tcp"))
 		return 0;
 	log_error(log,
 		  "filter: it matches no packet of %s, so it chooses nothing",

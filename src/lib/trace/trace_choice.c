@@ -35,7 +35,8 @@ _Static_assert((int)TRACE_DROP == (int)NETOBS_TRACE_DROP &&
 		       (int)TRACE_OPENS == (int)NETOBS_TRACE_POINTS,
 	       "points of programs are those of events");
 
-enum netobs_trace_layer trace_layer_of(enum trace_point point)
+/* @return the layer of a point before TRACE_OPENS */
+static enum netobs_trace_layer layer_of(enum trace_point point)
 {
 	switch (point) {
 	case TRACE_SEND:
@@ -62,14 +63,14 @@ uint32_t trace_layers_points(uint32_t layers)
 	uint32_t points = 0;
 
 	for (int point = 0; point < TRACE_OPENS; point++)
-		if (layers >> trace_layer_of(point) & 1)
+		if (layers >> layer_of(point) & 1)
 			points |= 1U << point;
 	return points;
 }
 
 /* ---- Expressions ------------------------------------------------------------------------ */
 
-static bool may_match(const char *expression, const char *protocols)
+bool trace_may_match(const char *expression, const char *protocols)
 {
 	char error[FILTER_ERROR_MAX];
 	struct filter *filter = NULL;
@@ -84,16 +85,6 @@ static bool may_match(const char *expression, const char *protocols)
 	filter_free(filter);
 	free(text);
 	return err != -EINVAL;
-}
-
-bool trace_match_has_tcp(const char *expression)
-{
-	return may_match(expression, "tcp");
-}
-
-bool trace_match_has_datagrams(const char *expression)
-{
-	return may_match(expression, "udp or icmp or icmp6");
 }
 
 /* The first end of an ICMP tuple sends requests. */
@@ -214,7 +205,7 @@ static void fill_event(const struct trace *trace, const struct traced *traced,
 		.src_port = report->src_port,
 		.dst_port = report->dst_port,
 		.direction = report->direction,
-		.layer = trace_layer_of(report->point),
+		.layer = layer_of(report->point),
 		.point = report->point,
 		.tcp_flags = report->tcp_flags,
 		.protocol = report->proto,
@@ -354,7 +345,8 @@ void trace_turn_away(struct trace *trace, struct traced *traced)
 	trace_end_connection(trace, traced);
 }
 
-void trace_refuse(struct trace *trace, struct traced *traced)
+/* Reject the connection's events. Its tuples remain known, so that its packets do not begin it again. */
+static void refuse(struct trace *trace, struct traced *traced)
 {
 	traced_drop_pending(traced);
 	traced->is_refused = true;
@@ -427,7 +419,7 @@ void trace_choose(struct trace *trace, struct traced *traced)
 {
 	if (trace->n_chosen >= trace->opts.max_connections && !make_room(trace)) {
 		trace->stats.refused_connections++;
-		trace_refuse(trace, traced);
+		refuse(trace, traced);
 		return;
 	}
 	trace->n_chosen++;
@@ -495,7 +487,7 @@ static void take_face(struct trace *trace, struct traced *traced,
 		wait_for_process(trace, traced);
 	else if (!trace->programs.has_nat)
 		traced->has_datagrams ? trace_turn_away(trace, traced) :
-					trace_refuse(trace, traced);
+					refuse(trace, traced);
 	else if (!traced->is_matching)
 		trace_programs_conn(&trace->programs, traced->id)->max_events =
 			UNDECIDED_EVENTS;

@@ -62,7 +62,6 @@ struct trace {
 	uint32_t n_used;    /* slots, at the last sweep */
 	uint32_t n_pending; /* reports that candidates keep, about */
 	struct map_grace *grace;
-	bool is_detached; /* no program runs any more */
 	struct netobs_trace_stats stats;
 };
 
@@ -91,9 +90,6 @@ void trace_choose(struct trace *trace, struct traced *traced);
 /** Free the connection's slot for another connection. */
 void trace_end_connection(struct trace *trace, struct traced *traced);
 
-/** Reject the connection's events. Its tuples remain known, so that its packets do not begin it again. */
-void trace_refuse(struct trace *trace, struct traced *traced);
-
 /** Nothing chooses these datagrams: end the connection, and reject its tuples. */
 void trace_turn_away(struct trace *trace, struct traced *traced);
 
@@ -102,17 +98,13 @@ uint64_t trace_count_cut(const struct trace *trace, const struct traced *traced)
 
 /* The choice of connections by filter expressions, from addresses and ports alone. */
 
-/* @return whether an expression can match such connections; NULL matches all */
-bool trace_match_has_tcp(const char *expression);
-bool trace_match_has_datagrams(const char *expression);
+/** @return whether an expression can match packets of these protocols; NULL matches all */
+bool trace_may_match(const char *expression, const char *protocols);
 
 /** @param filter  NULL: all. @return whether a segment of either direction matches */
 bool trace_match(const struct filter *filter, const struct trace_tuple *tuple);
 
 /* Layers of the points that programs report. */
-
-/** @return the layer of a point before TRACE_OPENS */
-enum netobs_trace_layer trace_layer_of(enum trace_point point);
 
 /** @return 1 << enum trace_point of each point of @layers, which are 1 << enum netobs_trace_layer */
 uint32_t trace_layers_points(uint32_t layers);

@@ -67,7 +67,7 @@ static bool is_loopback(const union address *address)
 	return ntohl(address->v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
-bool listen_is_unix(const char *spec)
+static bool is_unix_spec(const char *spec)
 {
 	return !strncmp(spec, UNIX, strlen(UNIX));
 }
@@ -76,7 +76,7 @@ bool listen_is_local(const char *spec)
 {
 	union address address;
 
-	return listen_is_unix(spec) ||
+	return is_unix_spec(spec) ||
 	       (parse_tcp(spec, &address) && is_loopback(&address));
 }
 
@@ -85,7 +85,7 @@ const char *listen_refuse(const char *spec)
 	const size_t prefix = strlen(UNIX);
 	union address address;
 
-	if (listen_is_unix(spec)) {
+	if (is_unix_spec(spec)) {
 		if (!spec[prefix])
 			return "the path is missing";
 		return strlen(spec + prefix) < sizeof(address.local.sun_path) ?
@@ -219,7 +219,7 @@ int listen_open(struct listen *listener, const char *spec)
 {
 	union address address;
 	socklen_t len = parse_tcp(spec, &address);
-	bool is_unix = listen_is_unix(spec);
+	bool is_unix = is_unix_spec(spec);
 	const char *path = is_unix ? spec + strlen(UNIX) : NULL;
 	int family = is_unix ? AF_UNIX : address.any.sa_family, err;
 	__attribute__((cleanup(unlock_path))) struct path_lock lock = { .fd = -1 };

@@ -27,8 +27,6 @@ struct listen {
 /** @return why @spec is no address; NULL: it is one */
 const char *listen_refuse(const char *spec);
 
-bool listen_is_unix(const char *spec);
-
 /** @return whether only processes of this host can connect */
 bool listen_is_local(const char *spec);
 
