@@ -65,32 +65,27 @@ static void add_configuration(struct json *json, const struct service *service)
 
 /* ---- Packets ---------------------------------------------------------------------- */
 
-static struct netobs_count sum_of(const struct netobs_count *counts)
+static void subtract(struct netobs_count *from,
+		     const struct netobs_count *counts, size_t n)
 {
-	struct netobs_count sum = { 0 };
-
-	for (unsigned int i = 0; i < NETOBS_REASONS_MAX; i++)
-		count_add(&sum, &counts[i]);
-	return sum;
+	for (size_t i = 0; i < n; i++)
+		counters_subtract(from, &counts[i], sizeof(*from));
 }
 
 /* Add the difference of both sides of the identity of counters: 0 if it holds. */
 static void add_difference(struct json *json, const struct netobs_stats *stats)
 {
-	const struct netobs_count unparsed = sum_of(stats->unparsed);
-	const struct netobs_count lost = sum_of(stats->lost);
+	struct netobs_count rest = stats->seen;
 
+	subtract(&rest, &stats->exported, 1);
+	subtract(&rest, &stats->pending, 1);
+	subtract(&rest, &stats->filtered, 1);
+	subtract(&rest, &stats->sampled_out, 1);
+	subtract(&rest, stats->unparsed, NETOBS_REASONS_MAX);
+	subtract(&rest, stats->lost, NETOBS_REASONS_MAX);
 	json_key_open(json, "difference", '{');
-	json_key_i64(json, "packets",
-		     (int64_t)(stats->seen.packets - stats->exported.packets -
-			       stats->pending.packets - stats->filtered.packets -
-			       stats->sampled_out.packets - unparsed.packets -
-			       lost.packets));
-	json_key_i64(json, "bytes",
-		     (int64_t)(stats->seen.bytes - stats->exported.bytes -
-			       stats->pending.bytes - stats->filtered.bytes -
-			       stats->sampled_out.bytes - unparsed.bytes -
-			       lost.bytes));
+	json_key_i64(json, "packets", (int64_t)rest.packets);
+	json_key_i64(json, "bytes", (int64_t)rest.bytes);
 	json_close(json, '}');
 }
 

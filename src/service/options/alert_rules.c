@@ -96,9 +96,8 @@ static void add_alert_rule(struct json *json,
 			   const struct netobs_alert_counts *counts)
 {
 	json_open(json, '{');
-	if (*rule->name) {
+	if (*rule->name)
 		json_key_string(json, "name", rule->name);
-	}
 	json_key_string(json, "rule", rule->rule);
 	add_counts(json, counts);
 	json_close(json, '}');

@@ -347,11 +347,6 @@ static void fill_tables(const struct args_command *command,
 		(struct option){ "help", no_argument, NULL, LONG_HELP };
 }
 
-static void refuse_operand(const struct args_command *command, const char *operand)
-{
-	args_complain(command, "'%s': %s", operand, command->positional);
-}
-
 static enum args_result take_operands(const struct args_command *command,
 				      int argc, char **argv, void *config)
 {
@@ -364,7 +359,7 @@ static enum args_result take_operands(const struct args_command *command,
 			continue;
 		if (err == -ENOMEM)
 			args_out_of_memory(command);
-		refuse_operand(command, argv[i]);
+		args_complain(command, "'%s': %s", argv[i], command->positional);
 		return ARGS_WRONG;
 	}
 	return ARGS_RUN;
