@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "trace_loader.h"
+#include "service_trace.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,22 +3,128 @@
 #ifndef NETOBS_TRACE_TRACE_STATE_H
 #define NETOBS_TRACE_TRACE_STATE_H
 
-#include "bpf/trace.h"
 #include "base/clock.h"
 #include "base/life.h"
+#include "base/log.h"
+#include "bpf/trace.h"
 #include "drops/drop_names.h"
 #include "trace_programs.h"
 #include "filter/filter.h"
+#include "host/netns.h"
 #include "journeys.h"
-#include "trace_hooks.h"
-#include "trace_process.h"
 #include "traced.h"
+#include "who/container_facts.h"
 
 #include <netobs/trace.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Events during netobs_start(), which wait: only netobs_dispatch() calls callbacks. */
+struct map_grace;
+
+/* ---- Processes ----------------------------------------------------------------------- */
+
+/*
+ * Processes whose connections are chosen: by their number, their command, or the container that
+ * their control group is in. Data from /proc is kept for a second.
+ */
+
+enum { TRACE_PROCESSES_KNOWN = 256 };
+
+/* Data of a process that was read from /proc. */
+struct trace_known_process {
+	uint32_t pid; /* 0: none */
+	bool is_chosen;
+	int64_t until_ns; /* CLOCK_BOOTTIME */
+};
+
+/* A process must match all members that are set; 0 and "": not set. */
+struct trace_process {
+	uint32_t pid;
+	char command[16];
+	char container[sizeof(((struct cgroup_names *)NULL)->container_id)];
+	struct trace_known_process known[TRACE_PROCESSES_KNOWN]; /* by the pid */
+};
+
+/** @return 0; -EINVAL: an option is wrong, which is logged */
+int trace_process_read(struct trace_process *process,
+		       const struct netobs_trace_opts *opts,
+		       const struct log *log);
+
+/** @return whether connections are chosen by process; else those of all processes are */
+bool trace_process_is_given(const struct trace_process *process);
+
+/**
+ * @param pid      as the initial namespace counts
+ * @param command  of the thread; it may fill the array
+ * @return whether the process is chosen
+ */
+bool trace_process_is(struct trace_process *process, uint32_t pid,
+		      const char command[16]);
+
+/* ---- Hooks of netfilter -------------------------------------------------------------- */
+
+/*
+ * Netfilter's hooks belong to a network namespace. The tracer attaches its programs in the
+ * namespaces that chosen connections pass, from their first event there until some time after the
+ * last one. A link keeps its namespace alive, so unused ones are removed.
+ */
+
+enum { TRACE_SPACES_MAX = 64, TRACE_UNHOOKED_MAX = 1024 };
+
+struct trace_space {
+	uint32_t inode;
+	bool is_hooked;
+	bool is_wanted; /* it is to be found among all processes, */
+	bool is_sought; /* from the first one of this walk on */
+	uint32_t failures;
+	uint32_t first_link; /* of trace_programs_hook() */
+	int64_t used_ns;     /* CLOCK_BOOTTIME: the time of its last event */
+	int64_t retry_ns;    /* no search for it begins before */
+	int links[TRACE_HOOK_LINKS];
+};
+
+/* Zeroes: of no namespace. */
+struct trace_hooks {
+	const struct trace_programs *programs;
+	const struct log *log;
+	struct trace_space *spaces; /* NULL: hooks are not wanted, or cannot be attached to */
+	uint32_t n;
+	uint32_t last; /* index of the space of the last event: often the next one's, too */
+	struct netns_walk walk;
+	uint32_t unhooked[TRACE_UNHOOKED_MAX]; /* had events, but the tracer is not attached */
+	uint32_t n_unhooked;
+	bool has_more_unhooked; /* others had events while unhooked[] was full */
+	bool is_failure_logged;
+};
+
+/**
+ * @param programs  open, with netfilter's programs; they and @log stay as long as it is open
+ * @return 0; -ENOMEM
+ */
+int trace_hooks_open(struct trace_hooks *hooks,
+		     const struct trace_programs *programs,
+		     const struct log *log);
+
+/** Note an event of a chosen connection in a namespace at @now_ns. @pid: a process that may be in it */
+void trace_hooks_note(struct trace_hooks *hooks, uint32_t inode, uint32_t pid,
+		      int64_t now_ns);
+
+/** Attach to the hooks of the calling thread's namespace. */
+void trace_hooks_note_own(struct trace_hooks *hooks, int64_t now_ns);
+
+/** Detach from namespaces without recent events, and search processes for others, for some milliseconds. */
+void trace_hooks_sweep(struct trace_hooks *hooks, int64_t now_ns);
+
+/** @return the number of namespaces that are not attached to; all beyond TRACE_UNHOOKED_MAX count as one */
+uint64_t trace_hooks_count_unhooked(const struct trace_hooks *hooks);
+
+/** Detach from all namespaces. */
+void trace_hooks_leave(struct trace_hooks *hooks);
+
+/** Detach from all namespaces, and free the list. */
+void trace_hooks_close(struct trace_hooks *hooks);
+
+/* ---- Events during netobs_start(), which wait: only netobs_dispatch() calls callbacks -- */
 
 enum { TRACE_EARLY_MAX = 1 << 16 };
 
@@ -39,7 +145,7 @@ void trace_early_deliver(struct trace_early *early,
 
 void trace_early_free(struct trace_early *early);
 
-struct map_grace;
+/* ---- The tracer ---------------------------------------------------------------------- */
 
 struct trace {
 	struct life life; /* first */

@@ -3,7 +3,7 @@
 #include "lib_test.h"
 #include "lib_witness.h"
 
-#include "service/trace_loader.h"
+#include "service/service_trace.h"
 
 #include <errno.h>
 #include <poll.h>

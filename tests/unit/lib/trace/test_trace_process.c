@@ -2,7 +2,7 @@
 /* Processes that are chosen: this one, and threads and names that it has or has not. */
 #include "lib_test.h"
 
-#include "trace/trace_process.h"
+#include "trace/trace_state.h"
 
 #include <errno.h>
 #include <string.h>
