@@ -277,50 +277,44 @@ static void add_drop(struct flow_drops *drops, struct netobs_flow *record,
 			 sizeof(record->drop_cause));
 }
 
+/* Flows without ports have the same ICMP type and code before and after NAT. */
 static void take_tuple(struct flow_drops *drops, struct netobs_flow *record,
-		       const struct drop_tuple *tuple, int64_t *last_ns)
+		       const uint8_t src[16], const uint8_t dst[16],
+		       uint16_t src_port, uint16_t dst_port, int64_t *last_ns)
 {
-	struct waiting_drop *drop = slots_pointer(&drops->by_tuple, tuple);
+	struct drop_tuple tuple = { .proto = record->proto };
+	struct waiting_drop *drop, *next;
 
-	while (drop) {
-		struct waiting_drop *next = drop->next;
-
-		if (was_seen(drops, record, drop)) {
-			add_drop(drops, record, drop, last_ns);
-			remove_waiting(drops, drop);
-		}
-		drop = next;
+	if (!(record->has & NETOBS_HAS_PORTS))
+		dst_port = (uint16_t)(record->icmp_type << 8 | record->icmp_code);
+	set_tuple(&tuple, src, dst, src_port, dst_port);
+	for (drop = slots_pointer(&drops->by_tuple, &tuple); drop; drop = next) {
+		next = drop->next;
+		if (!was_seen(drops, record, drop))
+			continue;
+		add_drop(drops, record, drop, last_ns);
+		remove_waiting(drops, drop);
 	}
 }
 
-/* Flows without ports have the same ICMP type and code before and after NAT. */
 static void fill_drops(void *data, struct netobs_flow *record, void *ctx)
 {
-	const bool has_ports = record->has & NETOBS_HAS_PORTS;
-	const uint16_t type_code =
-		(uint16_t)(record->icmp_type << 8 | record->icmp_code);
-	struct drop_tuple tuple = { .proto = record->proto };
 	struct flow_drops *drops = ctx;
 	int64_t last_ns = INT64_MIN;
 
 	(void)data;
 	if (!drops->n_waiting)
 		return;
-	set_tuple(&tuple, record->src, record->dst, record->src_port,
-		  has_ports ? record->dst_port : type_code);
-	take_tuple(drops, record, &tuple, &last_ns);
-	if (record->has & NETOBS_HAS_XLAT) {
-		set_tuple(&tuple, record->xlat_src, record->xlat_dst,
-			  record->xlat_src_port,
-			  has_ports ? record->xlat_dst_port : type_code);
-		take_tuple(drops, record, &tuple, &last_ns);
-	}
-	if (record->has & NETOBS_HAS_ORIG) {
-		set_tuple(&tuple, record->orig_src, record->orig_dst,
-			  record->orig_src_port,
-			  has_ports ? record->orig_dst_port : type_code);
-		take_tuple(drops, record, &tuple, &last_ns);
-	}
+	take_tuple(drops, record, record->src, record->dst, record->src_port,
+		   record->dst_port, &last_ns);
+	if (record->has & NETOBS_HAS_XLAT)
+		take_tuple(drops, record, record->xlat_src, record->xlat_dst,
+			   record->xlat_src_port, record->xlat_dst_port,
+			   &last_ns);
+	if (record->has & NETOBS_HAS_ORIG)
+		take_tuple(drops, record, record->orig_src, record->orig_dst,
+			   record->orig_src_port, record->orig_dst_port,
+			   &last_ns);
 }
 
 /* ---- Drains ----------------------------------------------------------------------------- */

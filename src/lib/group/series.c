@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include <netobs/series.h>
 
@@ -64,8 +63,8 @@ static int fill_series(struct netobs_series *series, size_t most)
 	series->lightest = calloc(most, sizeof(*series->lightest));
 	if (!series->heaviest || !series->lightest)
 		return -ENOMEM;
-	return getrandom(series->secret, sizeof(series->secret), 0) < 0 ? -errno :
-									  0;
+	secret_fill(series->secret, sizeof(series->secret));
+	return 0;
 }
 
 static int check_series(const struct netobs_series_opts *opts,

@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/hash.h"
 #include "base/util.h"
@@ -174,8 +173,7 @@ int group_table_init(struct group_table *table, size_t key_size,
 	*table = (struct group_table){ .value_size = value_size,
 				       .key_size = key_size,
 				       .most = most };
-	if (getrandom(table->secret, sizeof(table->secret), 0) < 0)
-		return -errno;
+	secret_fill(table->secret, sizeof(table->secret));
 	return group_table_grow(table);
 }
 

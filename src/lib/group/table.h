@@ -44,7 +44,7 @@ struct group_table {
  * @key_size    of a struct group_keys, as
  * @value_size
  * @most        groups; at least 1
- * @return 0; -errno: no memory, or no random numbers
+ * @return 0; -ENOMEM
  */
 int group_table_init(struct group_table *table, size_t key_size,
 		     size_t value_size, size_t most);
