@@ -156,7 +156,7 @@ endfunction()
 file(GLOB spool_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} src/lib/sink/spool/*.c)
 set(NETOBS_FUZZ_SOURCES_alert_rule src/lib/alerts/rule.c src/lib/base/log.c src/lib/base/options.c
 	src/lib/base/text.c)
-set(NETOBS_FUZZ_SOURCES_annotate src/cli/annotate/flow_face.c src/cli/annotate/layouts.c
+set(NETOBS_FUZZ_SOURCES_annotate src/lib/reports/flow_face.c src/lib/reports/layouts.c
 	src/cli/annotate/record_find.c src/cli/annotate/record_index.c
 	src/cli/annotate/record_input.c src/cli/annotate/record_news.c
 	src/lib/base/hash.c src/lib/base/json_reader.c src/lib/base/slots.c src/lib/base/text.c)

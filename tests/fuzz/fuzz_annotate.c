@@ -3,7 +3,7 @@
  * Any bytes, whose records are those of netobs and those to annotate at once: the pieces are all of the
  * bytes, times are in order, what is found is of the record's protocol, and what is added to it is JSON.
  */
-#include "cli/annotate/flow_face.h"
+#include "reports/flow_face.h"
 #include "cli/annotate/record_index.h"
 #include "cli/annotate/record_input.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "base/util.h"
-#include "flow_face.h"
+#include "reports/flow_face.h"
 #include "record_index.h"
 #include "record_input.h"
 #include "cli/client/control_request.h"

@@ -12,7 +12,7 @@
 
 #include "base/json_reader.h"
 #include "base/slots.h"
-#include "flow_face.h"
+#include "reports/flow_face.h"
 
 /* ---- The facts that a record of netobs states about a conversation --------------------- */
 

@@ -9,8 +9,8 @@
 
 #include "base/util.h"
 #include "base/slots.h"
-#include "conversations.h"
-#include "report.h"
+#include "reports/conversations.h"
+#include "reports/report.h"
 #include "cli/annotate/record_input.h"
 #include "service/options/args.h"
 

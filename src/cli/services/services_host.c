@@ -12,8 +12,8 @@
 #include "base/clock_ms.h"
 #include "cli/view/print.h"
 #include "cli/view/verb_run.h"
-#include "conversations.h"
-#include "report.h"
+#include "reports/conversations.h"
+#include "reports/report.h"
 #include "service/options/privileges.h"
 
 enum { FD_FLOWS, FD_SESSIONS };

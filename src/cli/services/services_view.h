@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "cli/annotate/annotate.h"
-#include "conversations.h"
+#include "reports/conversations.h"
 
 /* ---- Services -------------------------------------------------------------------------- */
 

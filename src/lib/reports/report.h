@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Reads the members of a record that the service map needs: from JSON, or from the record itself. */
-#ifndef NETOBS_CLI_SERVICES_REPORT_H
-#define NETOBS_CLI_SERVICES_REPORT_H
+#ifndef NETOBS_REPORTS_REPORT_H
+#define NETOBS_REPORTS_REPORT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "edges.h"
-#include "cli/annotate/flow_face.h"
+#include "flow_face.h"
 
 struct netobs_flow;
 struct netobs_session;

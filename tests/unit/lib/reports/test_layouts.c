@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/annotate/flow_face.h"
+#include "reports/flow_face.h"
 
 /* 2023-11-14, 22:13:20.5 UTC, and half a second later */
 #define START_MS 1700000000500

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Conversations in memory: what each reporter has said of both directions. */
-#ifndef NETOBS_CLI_SERVICES_TALKS_H
-#define NETOBS_CLI_SERVICES_TALKS_H
+#ifndef NETOBS_REPORTS_TALKS_H
+#define NETOBS_REPORTS_TALKS_H
 
 #include "base/slots.h"
 #include "report.h"

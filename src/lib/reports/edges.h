@@ -4,8 +4,8 @@
  * that it uses. Their number is bounded: if there are too many, the smaller half, by bytes, is
  * moved to one sum of others, so that the edges and the others always add up to the total.
  */
-#ifndef NETOBS_CLI_SERVICES_EDGES_H
-#define NETOBS_CLI_SERVICES_EDGES_H
+#ifndef NETOBS_REPORTS_EDGES_H
+#define NETOBS_REPORTS_EDGES_H
 
 #include "base/slots.h"
 

@@ -3,8 +3,8 @@
  * The members that records of all exporters have: the tuple of the packets, and the time. A
  * conversation has a tuple on each side of a NAT.
  */
-#ifndef NETOBS_CLI_ANNOTATE_FLOW_FACE_H
-#define NETOBS_CLI_ANNOTATE_FLOW_FACE_H
+#ifndef NETOBS_REPORTS_FLOW_FACE_H
+#define NETOBS_REPORTS_FLOW_FACE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -13,7 +13,7 @@
 #include <netobs/session.h>
 
 #include "base/conversation.h"
-#include "cli/services/conversations.h"
+#include "reports/conversations.h"
 
 enum {
 	HOSTS = 40,

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/services/report.h"
+#include "reports/report.h"
 
 #define ENDS "\"SrcAddr\":\"10.0.0.1\",\"DstAddr\":\"10.0.0.2\""
 #define FLOW "{" ENDS ",\"Proto\":6,"

@@ -6,8 +6,8 @@
  * counts once, however many hosts, interfaces and sides of a NAT report it: in each direction by the
  * host that has seen most of its packets, which is the sender's, unless that has lost reports.
  */
-#ifndef NETOBS_CLI_SERVICES_CONVERSATIONS_H
-#define NETOBS_CLI_SERVICES_CONVERSATIONS_H
+#ifndef NETOBS_REPORTS_CONVERSATIONS_H
+#define NETOBS_REPORTS_CONVERSATIONS_H
 
 #include "edges.h"
 #include "report.h"
