@@ -31,6 +31,7 @@ GROWING = {
     "persist.h": ["netobs_persisted"],
     "probe.h": ["netobs_feature"],
     "series.h": ["netobs_series_opts"],
+    "services.h": ["netobs_services_opts", "netobs_services_stats"],
     "session.h": ["netobs_sessions_opts", "netobs_sessions_stats"],
     "sink.h": ["netobs_sink_opts", "netobs_sink_stats"],
     "stats.h": ["netobs_stats", "netobs_engine_stats"],

@@ -8,56 +8,25 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "base/slots.h"
-#include "reports/conversations.h"
-#include "reports/report.h"
 #include "cli/annotate/record_input.h"
 #include "service/options/args.h"
 
-enum { SEEN_MAX = 1 << 25 /* lines; later ones are all new */ };
-
 struct reading {
 	const struct map_options *options;
-	struct conversations *conversations;
+	struct netobs_services *services;
 	struct record_reader reader;
-	struct slots seen;		    /* hashes of lines */
-	bool is_seen_full;		    /* some lines were not noted */
-	uint64_t records, others, repeated; /* lines */
 };
 
 /* Records that name no host count as those of one host for each file: by the end of a long path. */
-static int find_reporter(struct reading *reading, const char *path,
-			 const struct report_origin *origin,
-			 uint32_t *ret_reporter)
+static const char *find_host(const char *path)
 {
 	const size_t len = strlen(path);
 
-	if (*origin->identity)
-		return conversations_reporter(reading->conversations,
-					      origin->identity, origin->name,
-					      ret_reporter);
-	path += len < REPORTER_MAX ? 0 : len - REPORTER_MAX + 1;
-	return conversations_reporter(reading->conversations, path,
-				      strcmp(path, "-") ? path : "standard input",
-				      ret_reporter);
-}
-
-/* @return whether the line of this reporter is new */
-static bool note_line(struct reading *reading, const char *line, uint32_t reporter)
-{
-	struct slots *seen = &reading->seen;
-	const uint32_t n = seen->n;
-	const uint64_t line_and_reporter[] = {
-		slots_hash(seen, line, strlen(line)), reporter
-	};
-	const uint64_t hash =
-		slots_hash(seen, line_and_reporter, sizeof(line_and_reporter));
-
-	if (n < SEEN_MAX &&
-	    slots_get(seen, &hash, sizeof(hash), sizeof(hash)) != SLOT_NONE)
-		return seen->n > n;
-	reading->is_seen_full = true;
-	return true;
+	if (!strcmp(path, "-"))
+		return "standard input";
+	return path + (len < NETOBS_SERVICES_HOST_MAX ?
+			       0 :
+			       len - NETOBS_SERVICES_HOST_MAX + 1);
 }
 
 /* @return 0; -ENOMEM, which was reported */
@@ -65,93 +34,76 @@ static int take_record(const struct record_input *input, const char *line,
 		       struct json_value record, void *user)
 {
 	struct reading *reading = user;
-	struct service_report report;
-	struct report_origin origin;
-	char why[REPORT_WHY_MAX];
-	uint32_t reporter;
-	int r;
+	char why[NETOBS_ERROR_MAX];
+	const int r = netobs_services_add_json(reading->services,
+					       find_host(input->path), line,
+					       why, sizeof(why));
 
-	if (!report_read(record, &report, &origin, why)) {
+	(void)record;
+	if (r == -EINVAL)
 		record_reader_refuse(&reading->reader, input, why);
-		return 0;
-	}
-	if (report.kind == REPORT_NONE) {
-		reading->others++;
-		return 0;
-	}
-	r = find_reporter(reading, input->path, &origin, &reporter);
-	if (!r && !note_line(reading, line, reporter)) {
-		reading->repeated++;
-		return 0;
-	}
-	r = r ?: conversations_add(reading->conversations, reporter, &report);
-	if (r)
+	else if (r < 0)
 		record_reader_complain("%s", strerror(-r));
-	reading->records++;
-	return r;
+	return r < 0 && r != -EINVAL ? r : 0;
 }
 
 static void print_summary(const struct reading *reading,
-			  const struct conversation_totals *totals)
+			  const struct netobs_services_stats *stats)
 {
 	const struct {
 		uint64_t n;
 		const char *what;
 	} more[] = {
-		{ reading->repeated, "lines came again" },
-		{ totals->repeated_packets,
+		{ stats->repeated_records, "lines came again" },
+		{ stats->repeated_packets,
 		  "packets were reported by several hosts, and count once" },
-		{ totals->shared_packets,
+		{ stats->shared_packets,
 		  "packets have tuples that a NAT used for several conversations, and "
 		  "count only at the NAT" },
-		{ totals->sampled,
+		{ stats->sampled,
 		  "flows are sampled: of these, the counted packets are shown" },
-		{ reading->others, "records of other types" },
+		{ stats->other_records, "records of other types" },
 		{ reading->reader.unreadable, "lines are no records" },
 	};
 
 	fprintf(stderr,
-		"netobsctl map: %" PRIu64 " records of %" PRIu32
+		"netobsctl map: %" PRIu64 " records of %" PRIu64
 		" hosts: %" PRIu64 " flows, %" PRIu64 " sessions",
-		reading->records, conversations_reporters(reading->conversations),
-		totals->flows, totals->sessions);
+		stats->records, stats->hosts, stats->flows, stats->sessions);
 	for (size_t i = 0; i < ARRAY_SIZE(more); i++)
 		if (more[i].n)
 			fprintf(stderr, "; %" PRIu64 " %s", more[i].n,
 				more[i].what);
-	if (reading->is_seen_full)
+	if (stats->unchecked_records)
 		fprintf(stderr,
 			"; after the first %d lines, repeated lines count again",
-			SEEN_MAX);
+			NETOBS_SERVICES_LINES_MAX);
 	fputc('\n', stderr);
 }
 
 static int show(struct reading *reading)
 {
-	struct conversation_totals totals;
-	struct edges edges = { .max = EDGES_MAX };
-	struct services_view view = { .reporters = reading->conversations };
-	int r = conversations_take(reading->conversations, &edges);
+	struct netobs_services_stats stats = { .sz = sizeof(stats) };
+	struct services_view view = { .services = reading->services };
+	const int found =
+		netobs_services_rows(reading->services, reading->options->rows);
+	int r;
 
-	conversations_totals(reading->conversations, &totals);
-	services_view_make(&view, &edges, reading->options->rows);
-	view.time_ms = totals.end_ms;
-	view.duration_ms = totals.end_ms - totals.start_ms;
-	view.has_sessions = totals.sessions;
-	r = services_show(reading->options, &view, 0) ?: r;
-	print_summary(reading, &totals);
-	edges_free(&edges);
+	netobs_services_stats_get(reading->services, &stats);
+	view.time_ms = stats.end_ms;
+	view.duration_ms = stats.end_ms - stats.start_ms;
+	r = services_show(reading->options, &view, 0) ?: min_i64(found, 0);
+	print_summary(reading, &stats);
 	return r;
 }
 
 int services_of_files(const struct map_options *options)
 {
-	struct reading reading = { .options = options,
-				   .conversations = conversations_new() };
-	int r = reading.conversations ? 0 : -ENOMEM;
+	struct reading reading = { .options = options };
+	int r = netobs_services_new(NULL, &reading.services);
 
 	if (r)
-		record_reader_complain("%s", strerror(ENOMEM));
+		record_reader_complain("%s", strerror(-r));
 	/* A file that cannot be read, or not as a whole, leaves the others. */
 	for (size_t i = 0; r != -ENOMEM && i < options->operands.n; i++)
 		r = record_reader_read(&reading.reader,
@@ -159,8 +111,7 @@ int services_of_files(const struct map_options *options)
 				       &reading);
 	if (r != -ENOMEM && show(&reading))
 		reading.reader.is_failed = true;
-	slots_free(&reading.seen);
-	conversations_free(reading.conversations);
+	netobs_services_free(reading.services);
 	return r == -ENOMEM || reading.reader.is_failed ? EXIT_FAILED : EXIT_FINE;
 }
 

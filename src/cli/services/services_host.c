@@ -12,8 +12,6 @@
 #include "base/clock_ms.h"
 #include "cli/view/print.h"
 #include "cli/view/verb_run.h"
-#include "reports/conversations.h"
-#include "reports/report.h"
 #include "service/options/privileges.h"
 
 enum { FD_FLOWS, FD_SESSIONS };
@@ -22,9 +20,8 @@ struct host_watch {
 	struct verb verb;
 	const struct map_options *options;
 	struct netobs *ctx;
-	struct netobs *sessions; /* NULL: they cannot be observed */
-	struct conversations *conversations;
-	struct edges edges; /* since they were shown */
+	struct netobs *sessions;	  /* NULL: they cannot be observed */
+	struct netobs_services *services; /* edges since they were shown */
 	int64_t since_ms; /* when that was, or the beginning; CLOCK_MONOTONIC */
 };
 
@@ -46,24 +43,13 @@ static void fail(struct host_watch *watch, int err)
 
 /* ---- Reports --------------------------------------------------------------------------- */
 
-static void add_report(struct host_watch *watch,
-		       const struct service_report *report)
+static void on_record(const struct netobs_record *record, void *user)
 {
-	const int r = conversations_add(watch->conversations, 0, report);
+	struct host_watch *watch = user;
+	const int r = netobs_services_add(watch->services, NULL, record);
 
 	if (r)
 		fail(watch, r);
-}
-
-static void on_record(const struct netobs_record *record, void *user)
-{
-	struct service_report report;
-
-	if (record->type == NETOBS_RECORD_FLOW)
-		report_of_flow((const struct netobs_flow *)record, &report);
-	else
-		report_of_session((const struct netobs_session *)record, &report);
-	add_report(user, &report);
 }
 
 /* ---- Showing --------------------------------------------------------------------------- */
@@ -83,27 +69,29 @@ static uint32_t find_rows(struct host_watch *watch)
 }
 
 /* @return false: it failed */
-static bool take(struct host_watch *watch)
+static bool take(struct host_watch *watch, uint32_t rows)
 {
-	const int r = conversations_take(watch->conversations, &watch->edges);
+	const int r = netobs_services_rows(watch->services, rows);
 
-	if (r)
+	if (r < 0)
 		fail(watch, r);
-	return !r;
+	return r >= 0;
 }
 
 static void show(struct host_watch *watch)
 {
-	struct services_view view = { .reporters = watch->conversations,
-				      .has_sessions = watch->sessions,
-				      .time_ms = clock_ms(CLOCK_REALTIME),
-				      .duration_ms = now_ms() - watch->since_ms };
-	services_view_make(&view, &watch->edges, find_rows(watch));
+	const struct services_view view = { .services = watch->services,
+					    .time_ms = clock_ms(CLOCK_REALTIME),
+					    .duration_ms = now_ms() -
+							   watch->since_ms };
+
+	if (!take(watch, find_rows(watch)))
+		return;
 	if (services_show(watch->options, &view, watch->verb.live.columns))
 		watch->verb.status = EXIT_FAILED;
 	if (watch->verb.status || ferror(stdout))
 		verb_stop(&watch->verb);
-	edges_clear(&watch->edges);
+	netobs_services_clear(watch->services);
 	watch->since_ms = now_ms();
 }
 
@@ -124,7 +112,9 @@ static void on_interval(void *user)
 		return;
 	if (options->once)
 		verb_stop(&watch->verb);
-	else if (take(watch) && !is_graph)
+	else if (is_graph)
+		take(watch, 0);
+	else
 		show(watch);
 }
 
@@ -187,6 +177,7 @@ static int start_host(void *object)
 {
 	struct host_watch *watch = object;
 	struct verb *verb = &watch->verb;
+	NETOBS_OPTS(netobs_services_opts, opts, .max_edges = 0);
 	const struct args_list none = { 0 };
 	const uint64_t names = watch->options->container_names ?
 				       NETOBS_PROCESSES | NETOBS_CONTAINER_NAMES :
@@ -198,6 +189,10 @@ static int start_host(void *object)
 		return verb_fail(verb, "start", r);
 	}
 	start_sessions(watch);
+	opts.has_sessions = watch->sessions != NULL;
+	r = netobs_services_new(&opts, &watch->services);
+	if (r < 0)
+		return verb_fail(verb, "start", r);
 	privileges_drop(&none, KEEP_FILES | KEEP_PROGRAMS | KEEP_PROCESSES);
 	verb->fds[FD_FLOWS] = netobs_fd(watch->ctx);
 	verb->fds[FD_SESSIONS] = watch->sessions ? netobs_fd(watch->sessions) :
@@ -241,12 +236,15 @@ static int dispatch_host(void *object)
 static int finish_host(void *object, int r)
 {
 	struct host_watch *watch = object;
+	int n;
 
-	if (r < 0)
+	if (r < 0 || watch->verb.status)
 		return r;
-	take(watch);
-	if (!watch->verb.status && (watch->edges.all.n || watch->options->once ||
-				    watch->options->output == SERVICES_DOT))
+	n = netobs_services_rows(watch->services, 0);
+	if (n < 0)
+		fail(watch, n);
+	else if (n > 1 || watch->options->once ||
+		 watch->options->output == SERVICES_DOT)
 		show(watch);
 	return r;
 }
@@ -267,21 +265,11 @@ int services_of_host(const struct map_options *options)
 			  .verbose = options->verbose,
 			  .duration_ms = options->duration_ms },
 		.options = options,
-		.conversations = conversations_new(),
-		.edges = { .max = EDGES_MAX },
 	};
-	uint32_t reporter;
-	int status = EXIT_FAILED;
+	const int status = verb_run(&watch.verb);
 
-	if (!watch.conversations ||
-	    conversations_reporter(watch.conversations, "this host",
-				   "this host", &reporter))
-		fprintf(stderr, "netobsctl map: %s\n", strerror(ENOMEM));
-	else
-		status = verb_run(&watch.verb);
 	netobs_free(watch.sessions);
 	netobs_free(watch.ctx);
-	edges_free(&watch.edges);
-	conversations_free(watch.conversations);
+	netobs_services_free(watch.services);
 	return status;
 }

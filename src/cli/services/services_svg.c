@@ -38,7 +38,8 @@ struct picture {
 	FILE *file;
 	struct column clients, services;
 	uint32_t n_edges;
-	uint64_t drawn_bytes;
+	uint64_t most_bytes; /* of the first edge */
+	uint64_t drawn_bytes, all_bytes;
 };
 
 static uint32_t place_of(struct column *column, const char *label, uint64_t bytes)
@@ -58,16 +59,23 @@ static uint32_t place_of(struct column *column, const char *label, uint64_t byte
 
 static void place_edges(struct picture *picture)
 {
+	const struct netobs_edge *edge;
 	char label[LABEL_MAX];
 
-	for (uint32_t i = 0; i < picture->n_edges; i++) {
-		const struct edge *edge = edge_at(picture->view->edges, i);
-		const uint64_t bytes = edge_bytes(&edge->sum);
+	for (size_t i = 0;
+	     (edge = netobs_services_row(picture->view->services, i)); i++) {
+		const uint64_t bytes = edge_bytes(edge);
 
-		services_client_label(label, sizeof(label), picture->view, edge);
+		if (edge->type == NETOBS_EDGE_TOTAL)
+			picture->all_bytes = bytes;
+		if (edge->type != NETOBS_EDGE || i >= EDGES_DRAWN)
+			continue;
+		services_client_label(label, sizeof(label), edge);
 		place_of(&picture->clients, label, bytes);
-		services_label(label, sizeof(label), picture->view, edge);
+		services_label(label, sizeof(label), edge);
 		place_of(&picture->services, label, bytes);
+		picture->n_edges++;
+		picture->most_bytes = max_u64(picture->most_bytes, bytes);
 		picture->drawn_bytes += bytes;
 	}
 }
@@ -80,21 +88,21 @@ static int y_of(uint32_t place)
 /* 1 to 12: in proportion to the bytes of the largest edge. */
 static double thickness(const struct picture *picture, uint64_t bytes)
 {
-	const uint64_t most = edge_bytes(&edge_at(picture->view->edges, 0)->sum);
+	const uint64_t most = picture->most_bytes;
 
 	return most ? 1 + 11.0 * (double)bytes / (double)most : 1;
 }
 
-static void draw_title(const struct picture *picture, const struct edge *edge,
-		       const char *client, const char *service)
+static void draw_title(const struct picture *picture,
+		       const struct netobs_edge *edge, const char *client,
+		       const char *service)
 {
-	const struct edge_counts *counts = &edge->sum.counts;
 	char bytes[32], rate[32], rtt[32];
 
-	human_bytes(bytes, sizeof(bytes), edge_bytes(&edge->sum));
-	human_rate(rate, sizeof(rate), edge_bytes(&edge->sum),
+	human_bytes(bytes, sizeof(bytes), edge_bytes(edge));
+	human_rate(rate, sizeof(rate), edge_bytes(edge),
 		   picture->view->duration_ms * NSEC_PER_MSEC);
-	human_latency(rtt, sizeof(rtt), edge_rtt_ns(counts));
+	human_latency(rtt, sizeof(rtt), edge->rtt_ns);
 	fputs("<title>", picture->file);
 	xml_print(picture->file, client);
 	fputs(" to ", picture->file);
@@ -102,20 +110,20 @@ static void draw_title(const struct picture *picture, const struct edge *edge,
 	fprintf(picture->file,
 		": %s, %s, RTT %s, %llu connections, %llu errors, "
 		"%llu retransmissions</title>",
-		bytes, rate, rtt, (unsigned long long)counts->connections,
-		(unsigned long long)edge_errors(counts),
-		(unsigned long long)counts->retransmits);
+		bytes, rate, rtt, (unsigned long long)edge->connections,
+		(unsigned long long)edge_errors(edge),
+		(unsigned long long)edge->retransmits);
 }
 
-static void draw_edge(struct picture *picture, const struct edge *edge)
+static void draw_edge(struct picture *picture, const struct netobs_edge *edge)
 {
-	const uint64_t bytes = edge_bytes(&edge->sum);
-	const bool has_errors = edge_errors(&edge->sum.counts);
+	const uint64_t bytes = edge_bytes(edge);
+	const bool has_errors = edge_errors(edge);
 	char client[LABEL_MAX], service[LABEL_MAX];
 	int from, to;
 
-	services_client_label(client, sizeof(client), picture->view, edge);
-	services_label(service, sizeof(service), picture->view, edge);
+	services_client_label(client, sizeof(client), edge);
+	services_label(service, sizeof(service), edge);
 	from = y_of(place_of(&picture->clients, client, 0)) - 4;
 	to = y_of(place_of(&picture->services, service, 0)) - 4;
 	fputs("<g>", picture->file);
@@ -146,7 +154,7 @@ static void draw_column(const struct picture *picture,
 
 static void draw_head(const struct picture *picture)
 {
-	const uint64_t all = edge_bytes(&picture->view->total);
+	const uint64_t all = picture->all_bytes;
 	const uint64_t left = all - picture->drawn_bytes;
 	char total[32], others[32];
 
@@ -176,7 +184,6 @@ static int print_svg(FILE *file, const struct services_view *view)
 		return -ENOMEM;
 	picture->view = view;
 	picture->file = file;
-	picture->n_edges = (uint32_t)min_u64(view->n, EDGES_DRAWN);
 	place_edges(picture);
 	height = TOP + ROW * (uint32_t)max_u64(picture->clients.n,
 					       picture->services.n);
@@ -188,7 +195,7 @@ static int print_svg(FILE *file, const struct services_view *view)
 		WIDTH, height, WIDTH, height);
 	draw_head(picture);
 	for (uint32_t i = 0; i < picture->n_edges; i++)
-		draw_edge(picture, edge_at(view->edges, i));
+		draw_edge(picture, netobs_services_row(view->services, i));
 	draw_column(picture, &picture->clients, LEFT - MARGIN, "end");
 	draw_column(picture, &picture->services, RIGHT + MARGIN, "start");
 	fputs("</svg>\n", file);

@@ -4,75 +4,48 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/util.h"
 #include "cli/view/print.h"
 #include "cli/view/row.h"
 #include "service/text/human.h"
 
-enum { JSON_MAX = 4096 };
-
-void services_view_make(struct services_view *view, struct edges *edges,
-			uint32_t rows)
-{
-	edges_sort(edges);
-	view->edges = edges;
-	view->n = rows ? (uint32_t)min_u64(rows, edges->all.n) : edges->all.n;
-	view->others = view->total = edges->others;
-	view->n_others = edges->n_others + edges->all.n - view->n;
-	for (uint32_t i = 0; i < edges->all.n; i++) {
-		edge_sum_add(&view->total, &edge_at(edges, i)->sum);
-		if (i >= view->n)
-			edge_sum_add(&view->others, &edge_at(edges, i)->sum);
-	}
-}
-
 /* ---- Text ------------------------------------------------------------------------------ */
 
-static void add_workload(char *buf, size_t size, const struct services_view *view,
-			 const struct edge *edge, enum edge_end end)
+static void add_workload(char *buf, size_t size, const char *name)
 {
-	const char *name = conversations_name(view->reporters, &edge->sum, end,
-					      NAME_WORKLOAD);
-
 	if (name)
 		text_append(buf, size, " (%s)", name);
 }
 
-void services_label(char *buf, size_t size, const struct services_view *view,
-		    const struct edge *edge)
+void services_label(char *buf, size_t size, const struct netobs_edge *edge)
 {
-	const struct edge_key *key = &edge->key;
 	char proto[16], end[64];
 
-	human_protocol(proto, sizeof(proto), key->proto);
-	if (key->port)
-		human_address(end, sizeof(end), key->service, key->port);
+	human_protocol(proto, sizeof(proto), edge->proto);
+	if (edge->port)
+		human_address(end, sizeof(end), edge->service, edge->port);
 	else
-		netobs_addr_str(key->service, end, sizeof(end));
+		netobs_addr_str(edge->service, end, sizeof(end));
 	snprintf(buf, size, "%s/%s", end, proto);
-	add_workload(buf, size, view, edge, END_SERVICE);
+	add_workload(buf, size, edge->workloads[1]);
 }
 
-void services_client_label(char *buf, size_t size,
-			   const struct services_view *view,
-			   const struct edge *edge)
+void services_client_label(char *buf, size_t size, const struct netobs_edge *edge)
 {
-	netobs_addr_str(edge->key.client, buf, size);
-	add_workload(buf, size, view, edge, END_CLIENT);
+	netobs_addr_str(edge->client, buf, size);
+	add_workload(buf, size, edge->workloads[0]);
 }
 
-static void text_of_errors(char *buf, size_t size,
-			   const struct edge_counts *counts)
+static void text_of_errors(char *buf, size_t size, const struct netobs_edge *edge)
 {
 	const struct {
 		uint64_t n;
 		const char *name;
 	} kinds[] = {
-		{ counts->refused, "refused" },
-		{ counts->resets, "reset" },
-		{ counts->timeouts, "timeout" },
-		{ counts->failed, "failed" },
+		{ edge->refused, "refused" },
+		{ edge->resets, "reset" },
+		{ edge->timeouts, "timeout" },
+		{ edge->failed, "failed" },
 	};
 
 	*buf = '\0';
@@ -85,26 +58,26 @@ static void text_of_errors(char *buf, size_t size,
 		snprintf(buf, size, "0");
 }
 
-/* An edge, or with a label the sum of many. */
 struct services_row {
-	const struct services_view *view;
-	const struct edge *edge;
-	const struct edge_sum *sum;
-	char label[32];
+	struct netobs_edge edge;
+	int64_t duration_ns;
 };
 
-static void put_client(char *buf, size_t size, const struct services_row *row)
+static void put_client(char *buf, size_t size, const struct netobs_edge *edge)
 {
-	if (row->edge)
-		services_client_label(buf, size, row->view, row->edge);
+	if (edge->type == NETOBS_EDGE)
+		services_client_label(buf, size, edge);
+	else if (edge->type == NETOBS_EDGE_OTHERS)
+		snprintf(buf, size, "%llu others",
+			 (unsigned long long)edge->edges);
 	else
-		snprintf(buf, size, "%s", row->label);
+		snprintf(buf, size, "total");
 }
 
-static void put_service(char *buf, size_t size, const struct services_row *row)
+static void put_service(char *buf, size_t size, const struct netobs_edge *edge)
 {
-	if (row->edge)
-		services_label(buf, size, row->view, row->edge);
+	if (edge->type == NETOBS_EDGE)
+		services_label(buf, size, edge);
 	else
 		snprintf(buf, size, "-");
 }
@@ -114,28 +87,29 @@ static void put_service(char *buf, size_t size, const struct services_row *row)
 	((condition) ? (void)(text) : (void)snprintf(buf, size, "-"))
 
 /* Columns, in the form of row.h. */
-#define SERVICES_COLUMNS(_, type)                                               \
-	_(type, CLIENT, "CLIENT", left, 0, 0, 1, put_client(buf, size, row))    \
-	_(type, SERVICE, "SERVICE", left, 0, 0, 1, put_service(buf, size, row)) \
-	_(type, RATE, "RATE", right, 0, 0, 1,                                   \
-	  human_rate(buf, size, edge_bytes(row->sum),                           \
-		     row->view->duration_ms *NSEC_PER_MSEC))                    \
-	_(type, BYTES, "BYTES", right, 0, 0, 1,                                 \
-	  human_bytes(buf, size, edge_bytes(row->sum)))                         \
-	_(type, PACKETS, "PACKETS", right, 0, 0, 1,                             \
-	  human_count(buf, size, edge_packets(row->sum)))                       \
-	_(type, CONNECTIONS, "CONNECTIONS", right, 0, 0, 1,                     \
-	  KNOWN_IF(row->view->has_sessions,                                     \
-		   human_count(buf, size, row->sum->counts.connections)))       \
-	_(type, ERRORS, "ERRORS", left, 0, 0, 1,                                \
-	  KNOWN_IF(row->view->has_sessions,                                     \
-		   text_of_errors(buf, size, &row->sum->counts)))               \
-	_(type, RETRANSMITS, "RETRANSMITS", right, 0, 0, 1,                     \
-	  human_count(buf, size, row->sum->counts.retransmits))                 \
-	_(type, RTT, "RTT", right, 0, 0, 1,                                     \
-	  human_latency(buf, size, edge_rtt_ns(&row->sum->counts)))             \
-	_(type, HOSTS, "HOSTS", right, 0, 0, 1,                                 \
-	  KNOWN_IF(row->sum->hosts, snprintf(buf, size, "%u", row->sum->hosts)))
+#define SERVICES_COLUMNS(_, type)                                              \
+	_(type, CLIENT, "CLIENT", left, 0, 0, 1,                               \
+	  put_client(buf, size, &row->edge))                                   \
+	_(type, SERVICE, "SERVICE", left, 0, 0, 1,                             \
+	  put_service(buf, size, &row->edge))                                  \
+	_(type, RATE, "RATE", right, 0, 0, 1,                                  \
+	  human_rate(buf, size, edge_bytes(&row->edge), row->duration_ns))     \
+	_(type, BYTES, "BYTES", right, 0, 0, 1,                                \
+	  human_bytes(buf, size, edge_bytes(&row->edge)))                      \
+	_(type, PACKETS, "PACKETS", right, 0, 0, 1,                            \
+	  human_count(buf, size, row->edge.packets[0] + row->edge.packets[1])) \
+	_(type, CONNECTIONS, "CONNECTIONS", right, 0, 0, 1,                    \
+	  KNOWN_IF(row->edge.has &NETOBS_EDGE_HAS_SESSIONS,                    \
+		   human_count(buf, size, row->edge.connections)))             \
+	_(type, ERRORS, "ERRORS", left, 0, 0, 1,                               \
+	  KNOWN_IF(row->edge.has &NETOBS_EDGE_HAS_SESSIONS,                    \
+		   text_of_errors(buf, size, &row->edge)))                     \
+	_(type, RETRANSMITS, "RETRANSMITS", right, 0, 0, 1,                    \
+	  human_count(buf, size, row->edge.retransmits))                       \
+	_(type, RTT, "RTT", right, 0, 0, 1,                                    \
+	  human_latency(buf, size, row->edge.rtt_ns))                          \
+	_(type, HOSTS, "HOSTS", right, 0, 0, 1,                                \
+	  KNOWN_IF(row->edge.hosts, snprintf(buf, size, "%u", row->edge.hosts)))
 
 /* clang-format off */
 SERVICES_COLUMNS(TABLE_TEXT, struct services_row)
@@ -143,165 +117,42 @@ SERVICES_COLUMNS(TABLE_TEXT, struct services_row)
 static const struct column services_columns[] = { SERVICES_COLUMNS(TABLE_COLUMN, ) };
 /* clang-format on */
 
-/* After the edges come the sum of all others, and the total. @return 0; -ENOMEM */
+static size_t count_rows(const struct services_view *view)
+{
+	size_t n = 0;
+
+	while (netobs_services_row(view->services, n))
+		n++;
+	return n;
+}
+
+/* @return 0; -ENOMEM */
 static int print_table(const struct services_view *view, uint32_t width)
 {
-	cleanup_free struct services_row *rows =
-		calloc(view->n + 2, sizeof(*rows));
-	uint32_t n = view->n;
+	const size_t n = count_rows(view);
+	cleanup_free struct services_row *rows = calloc(n, sizeof(*rows));
 
 	if (!rows)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < n; i++) {
-		const struct edge *edge = edge_at(view->edges, i);
-
-		rows[i] = (struct services_row){ .view = view,
-						 .edge = edge,
-						 .sum = &edge->sum };
-	}
-	if (view->n_others) {
-		rows[n] = (struct services_row){ .view = view,
-						 .sum = &view->others };
-		snprintf(rows[n].label, sizeof(rows[n].label), "%llu others",
-			 (unsigned long long)view->n_others);
-		n++;
-	}
-	rows[n] = (struct services_row){ .view = view,
-					 .sum = &view->total,
-					 .label = "total" };
+	for (size_t i = 0; i < n; i++)
+		rows[i] = (struct services_row){
+			*netobs_services_row(view->services, i),
+			view->duration_ms * NSEC_PER_MSEC
+		};
 	table_print(services_columns, ARRAY_SIZE(services_columns), rows,
-		    sizeof(*rows), n + 1, 0, width);
+		    sizeof(*rows), (uint32_t)n, 0, width);
 	return 0;
-}
-
-/* ---- JSON ------------------------------------------------------------------------------ */
-
-static void put_address(struct json *json, const char *key, const uint8_t ip[16])
-{
-	char text[NETOBS_ADDR_STR_MAX + TEXT_SPARE];
-
-	*text_ip(text, ip) = '\0';
-	json_key_string(json, key, text);
-}
-
-static void put_optional(struct json *json, const char *key, uint64_t value)
-{
-	if (value)
-		json_key_u64(json, key, value);
-}
-
-static void put_counts(struct json *json, const struct services_view *view,
-		       const struct edge_counts *counts)
-{
-	json_key_u64(json, "Conversations", counts->conversations);
-	json_key_u64(json, "Packets",
-		     counts->packets[TO_SERVICE] + counts->packets[TO_CLIENT]);
-	json_key_u64(json, "Bytes",
-		     counts->bytes[TO_SERVICE] + counts->bytes[TO_CLIENT]);
-	json_key_u64(json, "SentPackets", counts->packets[TO_SERVICE]);
-	json_key_u64(json, "SentBytes", counts->bytes[TO_SERVICE]);
-	if (view->has_sessions) {
-		json_key_u64(json, "Connections", counts->connections);
-		json_key_u64(json, "Refused", counts->refused);
-		json_key_u64(json, "Resets", counts->resets);
-		json_key_u64(json, "Timeouts", counts->timeouts);
-		json_key_u64(json, "Failed", counts->failed);
-	}
-	json_key_u64(json, "Retransmits", counts->retransmits);
-	put_optional(json, "RttNs", edge_rtt_ns(counts));
-	put_optional(json, "RttSamples",
-		     counts->rtt_samples[TO_SERVICE] +
-			     counts->rtt_samples[TO_CLIENT]);
-	put_optional(json, "ResponseTimeNs", edge_response_ns(counts));
-	put_optional(json, "AppResponses", counts->responses);
-	json_key_u64(json, "RepeatedPackets", counts->repeated_packets);
-}
-
-static void put_reporters(struct json *json, const struct services_view *view,
-			  const struct edge_sum *sum)
-{
-	static const char *const keys[EDGE_WAYS] = { "CountedBy",
-						     "BackCountedBy" };
-
-	put_optional(json, "Hosts", sum->hosts);
-	for (int way = 0; way < EDGE_WAYS; way++)
-		if (sum->counted_by[way])
-			json_key_string(json, keys[way],
-					conversations_reporter_name(
-						view->reporters,
-						sum->counted_by[way] - 1));
-}
-
-static void put_names(struct json *json, const struct services_view *view,
-		      const struct edge *edge, enum name_kind kind)
-{
-	static const char *const keys[NAME_KINDS][EDGE_ENDS] = {
-		[NAME_PROCESS] = { "ClientProcess", "ServerProcess" },
-		[NAME_WORKLOAD] = { "ClientWorkload", "ServerWorkload" },
-	};
-
-	for (int end = 0; end < EDGE_ENDS; end++) {
-		const char *name = conversations_name(
-			view->reporters, &edge->sum, (enum edge_end)end, kind);
-
-		if (name)
-			json_key_string(json, keys[kind][end], name);
-	}
-}
-
-static void put_key(struct json *json, const struct edge *edge)
-{
-	static const char *const evidence[] = {
-		[EVIDENCE_HANDSHAKE] = "handshake",
-		[EVIDENCE_ACCEPTS] = "accepts",
-		[EVIDENCE_PORT] = "port",
-	};
-
-	put_address(json, "ClientAddr", edge->key.client);
-	put_address(json, "ServerAddr", edge->key.service);
-	put_optional(json, "ServerPort", edge->key.port);
-	json_key_u64(json, "Proto", edge->key.proto);
-	json_key_string(json, "ServerBy", evidence[edge->sum.evidence]);
-}
-
-static void print_sum(const struct services_view *view, const char *type,
-		      const struct edge *edge, const struct edge_sum *sum)
-{
-	char text[JSON_MAX];
-	struct json json;
-
-	json_begin(&json, text, sizeof(text));
-	json_open(&json, '{');
-	json_key_string(&json, "type", type);
-	json_key_i64(&json, "TimeMs", view->time_ms);
-	json_key_i64(&json, "DurationMs", view->duration_ms);
-	if (edge) {
-		put_key(&json, edge);
-		put_names(&json, view, edge, NAME_PROCESS);
-		put_names(&json, view, edge, NAME_WORKLOAD);
-	}
-	if (sum->end_ms) {
-		json_key_i64(&json, "TimeFlowStartMs", sum->start_ms);
-		json_key_i64(&json, "TimeFlowEndMs", sum->end_ms);
-	}
-	put_counts(&json, view, &sum->counts);
-	if (edge)
-		put_reporters(&json, view, sum);
-	json_close(&json, '}');
-	if (json_end(&json) > 0)
-		puts(text);
 }
 
 static void print_json(const struct services_view *view)
 {
-	for (uint32_t i = 0; i < view->n; i++) {
-		const struct edge *edge = edge_at(view->edges, i);
+	const struct netobs_edge *edge;
+	char text[NETOBS_EDGE_JSON_MAX];
 
-		print_sum(view, "edge", edge, &edge->sum);
-	}
-	if (view->n_others)
-		print_sum(view, "others", NULL, &view->others);
-	print_sum(view, "total", NULL, &view->total);
+	for (size_t i = 0; (edge = netobs_services_row(view->services, i)); i++)
+		if (netobs_edge_json(edge, view->time_ms, view->duration_ms,
+				     text, sizeof(text)) > 0)
+			puts(text);
 }
 
 /* ---- For Graphviz: a node is an address, an edge what one uses of another --------------- */
@@ -325,11 +176,8 @@ static double width_of(uint64_t bytes)
 }
 
 /* A node that has a name shows it below its address. */
-static void name_node(const struct services_view *view, const struct edge *edge,
-		      enum edge_end end, const uint8_t ip[16])
+static void name_node(const char *name, const uint8_t ip[16])
 {
-	const char *name = conversations_name(view->reporters, &edge->sum, end,
-					      NAME_WORKLOAD);
 	char text[NETOBS_ADDR_STR_MAX];
 
 	if (!name)
@@ -338,53 +186,54 @@ static void name_node(const struct services_view *view, const struct edge *edge,
 	printf("  \"%s\" [label=\"%s\\n%s\"];\n", text, text, name);
 }
 
-static void print_edge(const struct services_view *view, const struct edge *edge)
+static void print_edge(const struct services_view *view,
+		       const struct netobs_edge *edge)
 {
-	const uint64_t errors = edge_errors(&edge->sum.counts);
+	const uint64_t errors = edge_errors(edge);
 	char proto[16], rate[32], rtt[32];
 
-	human_protocol(proto, sizeof(proto), edge->key.proto);
-	human_rate(rate, sizeof(rate), edge_bytes(&edge->sum),
+	human_protocol(proto, sizeof(proto), edge->proto);
+	human_rate(rate, sizeof(rate), edge_bytes(edge),
 		   view->duration_ms * NSEC_PER_MSEC);
 	fputs("  ", stdout);
-	print_node(edge->key.client);
+	print_node(edge->client);
 	fputs(" -> ", stdout);
-	print_node(edge->key.service);
-	if (edge->key.port)
-		printf(" [label=\"%s/%u\\n%s", proto, edge->key.port, rate);
+	print_node(edge->service);
+	if (edge->port)
+		printf(" [label=\"%s/%u\\n%s", proto, edge->port, rate);
 	else
 		printf(" [label=\"%s\\n%s", proto, rate);
-	if (edge_rtt_ns(&edge->sum.counts)) {
-		human_latency(rtt, sizeof(rtt), edge_rtt_ns(&edge->sum.counts));
+	if (edge->rtt_ns) {
+		human_latency(rtt, sizeof(rtt), edge->rtt_ns);
 		printf("\\nRTT %s", rtt);
 	}
 	if (errors)
 		printf("\\n%llu error%s", (unsigned long long)errors,
 		       errors == 1 ? "" : "s");
-	printf("\", penwidth=%.1f%s];\n", width_of(edge_bytes(&edge->sum)),
+	printf("\", penwidth=%.1f%s];\n", width_of(edge_bytes(edge)),
 	       errors ? ", color=\"#c03020\"" : "");
 }
 
 static void print_dot(const struct services_view *view)
 {
+	const struct netobs_edge *edge;
+	char bytes[32];
+
 	puts("digraph services {\n"
 	     "  rankdir=LR;\n"
 	     "  node [shape=box, fontname=\"sans-serif\"];\n"
 	     "  edge [fontname=\"sans-serif\", fontsize=10];");
-	for (uint32_t i = 0; i < view->n; i++)
-		print_edge(view, edge_at(view->edges, i));
-	for (uint32_t i = 0; i < view->n; i++) {
-		const struct edge *edge = edge_at(view->edges, i);
-
-		name_node(view, edge, END_CLIENT, edge->key.client);
-		name_node(view, edge, END_SERVICE, edge->key.service);
-	}
-	if (view->n_others) {
-		char bytes[32];
-
-		human_bytes(bytes, sizeof(bytes), edge_bytes(&view->others));
+	for (size_t i = 0; (edge = netobs_services_row(view->services, i)); i++)
+		if (edge->type == NETOBS_EDGE)
+			print_edge(view, edge);
+	for (size_t i = 0; (edge = netobs_services_row(view->services, i)); i++) {
+		name_node(edge->workloads[0], edge->client);
+		name_node(edge->workloads[1], edge->service);
+		if (edge->type != NETOBS_EDGE_OTHERS)
+			continue;
+		human_bytes(bytes, sizeof(bytes), edge_bytes(edge));
 		printf("  \"others\" [shape=plaintext, label=\"%llu others, %s\"];\n",
-		       (unsigned long long)view->n_others, bytes);
+		       (unsigned long long)edge->edges, bytes);
 	}
 	puts("}");
 }

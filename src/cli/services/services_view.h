@@ -7,8 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <netobs/services.h>
+
 #include "cli/annotate/annotate.h"
-#include "reports/conversations.h"
 
 /* ---- Services -------------------------------------------------------------------------- */
 
@@ -26,34 +27,29 @@ int services_of_host(const struct map_options *options);
 
 /* ---- Services view --------------------------------------------------------------------- */
 
-/* The rows of a view: edges in their order, and the sum of all that are left out. */
+/* Rows of a map, in their order. */
 struct services_view {
-	const struct edges *edges;
-	uint32_t n; /* edges to show */
-	struct edge_sum others, total;
-	uint64_t n_others;
+	struct netobs_services *services; /* after netobs_services_rows() */
 	int64_t time_ms;     /* end of the shown time, since 1970 */
 	int64_t duration_ms; /* for rates; 0: not known */
-	const struct conversations *reporters; /* for their names */
-	bool has_sessions; /* 0 connections is a count, and not unknown */
 };
 
-/**
- * Sort the edges, and sum up those that are left out.
- *
- * @param rows  edges at most; 0: all
- */
-void services_view_make(struct services_view *view, struct edges *edges,
-			uint32_t rows);
+static inline uint64_t edge_bytes(const struct netobs_edge *edge)
+{
+	return edge->bytes[0] + edge->bytes[1];
+}
+
+static inline uint64_t edge_errors(const struct netobs_edge *edge)
+{
+	return edge->refused + edge->resets + edge->timeouts + edge->failed;
+}
 
 /* "10.0.0.1:443/TCP", or without a port "10.0.0.1/ICMP", with the name of a workload behind it: " (shop/web-0)" */
-void services_label(char *buf, size_t size, const struct services_view *view,
-		    const struct edge *edge);
+void services_label(char *buf, size_t size, const struct netobs_edge *edge);
 
 /* "10.0.0.2", likewise */
 void services_client_label(char *buf, size_t size,
-			   const struct services_view *view,
-			   const struct edge *edge);
+			   const struct netobs_edge *edge);
 
 /** Replace the file at @path. @return 0; < 0: it could not be written, and is as it was */
 int services_write_svg(const char *path, const struct services_view *view);

@@ -17,12 +17,6 @@ uint64_t edge_packets(const struct edge_sum *sum)
 	return sum->counts.packets[TO_SERVICE] + sum->counts.packets[TO_CLIENT];
 }
 
-uint64_t edge_errors(const struct edge_counts *counts)
-{
-	return counts->refused + counts->resets + counts->timeouts +
-	       counts->failed;
-}
-
 static uint64_t mean(uint64_t sum, uint64_t n)
 {
 	return n ? sum / n : 0;

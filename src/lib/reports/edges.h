@@ -86,7 +86,6 @@ void names_join(struct end_names *names, const struct end_names *more);
 
 uint64_t edge_bytes(const struct edge_sum *sum);
 uint64_t edge_packets(const struct edge_sum *sum);
-uint64_t edge_errors(const struct edge_counts *counts);
 
 /* The round-trip time between both ends, in ns; 0: it is not known. */
 uint64_t edge_rtt_ns(const struct edge_counts *counts);

@@ -58,7 +58,8 @@ int __wrap_netobs_fd(struct netobs *ctx)
 
 int __wrap_netobs_dispatch(struct netobs *ctx)
 {
-	const struct netobs_flow flow = { .src = { [15] = 1 },
+	const struct netobs_flow flow = { .sz = sizeof(flow),
+					  .src = { [15] = 1 },
 					  .dst = { [15] = 2 },
 					  .src_port = 40000,
 					  .dst_port = 53,

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <netobs/flow.h>
+
 #include "cli/services/services_view.h"
 
 #define OLD "the old one\n"
@@ -29,15 +31,17 @@ void *__wrap_calloc(size_t n, size_t size)
 
 struct place {
 	char directory[64], path[96], link[96];
-	struct edges edges;
 	struct services_view view;
 };
 
 static int make_place(void **state)
 {
 	struct place *place = __real_calloc(1, sizeof(*place));
-	const struct edge_key key = { .port = 53, .proto = 17 };
-	const struct edge_sum sum = { .counts = { .bytes = { 700, 0 } } };
+	const struct netobs_flow flow = { .sz = sizeof(flow),
+					  .dst_port = 53,
+					  .proto = 17,
+					  .packets = 1,
+					  .bytes = 700 };
 	FILE *file;
 
 	assert_non_null(place);
@@ -53,9 +57,10 @@ static int make_place(void **state)
 	fputs(OLD, file);
 	fclose(file);
 	chmod(place->path, 0640);
-	place->edges.max = EDGES_MAX;
-	edges_add(&place->edges, &key, &sum);
-	services_view_make(&place->view, &place->edges, 0);
+	assert_int_equal(netobs_services_new(NULL, &place->view.services), 0);
+	assert_int_equal(
+		netobs_services_add(place->view.services, NULL, &flow.record), 0);
+	assert_int_equal(netobs_services_rows(place->view.services, 0), 2);
 	return 0;
 }
 
@@ -72,7 +77,7 @@ static int remove_place(void **state)
 		globfree(&found);
 	}
 	rmdir(place->directory);
-	edges_free(&place->edges);
+	netobs_services_free(place->view.services);
 	free(place);
 	return 0;
 }

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* The API of the service map: what it takes, its rows, their JSON. */
+#include "lib_test.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <netobs/drop.h>
+#include <netobs/flow.h>
+#include <netobs/services.h>
+#include <netobs/session.h>
+
+static struct netobs_flow make_flow(uint8_t client, uint64_t bytes)
+{
+	return (struct netobs_flow){ .sz = sizeof(struct netobs_flow),
+				     .src = { [15] = client },
+				     .dst = { [15] = 9 },
+				     .src_port = 40000,
+				     .dst_port = 53,
+				     .proto = 17,
+				     .packets = 1,
+				     .bytes = bytes,
+				     .start_ns = 1000000000,
+				     .end_ns = 2000000000 };
+}
+
+static struct netobs_services *make_services(uint32_t max_edges)
+{
+	NETOBS_OPTS(netobs_services_opts, opts, .max_edges = max_edges);
+	struct netobs_services *services = NULL;
+
+	assert_int_equal(netobs_services_new(&opts, &services), 0);
+	return services;
+}
+
+static void add_flow(struct netobs_services *services, uint8_t client,
+		     uint64_t bytes)
+{
+	const struct netobs_flow flow = make_flow(client, bytes);
+
+	assert_int_equal(netobs_services_add(services, NULL, &flow.record), 0);
+}
+
+static void assert_row(struct netobs_services *services, size_t i,
+		       enum netobs_edge_type type, uint64_t edges, uint64_t bytes)
+{
+	const struct netobs_edge *row = netobs_services_row(services, i);
+
+	assert_non_null(row);
+	assert_int_equal(row->sz, sizeof(*row));
+	assert_int_equal(row->type, type);
+	assert_int_equal(row->edges, edges);
+	assert_int_equal(row->bytes[0], bytes);
+}
+
+TEST(rows_are_the_largest_edges_the_others_and_the_total)
+{
+	struct netobs_services *services = make_services(0);
+
+	for (uint8_t client = 1; client <= 5; client++)
+		add_flow(services, client, 100U * client);
+	assert_int_equal(netobs_services_rows(services, 0), 6);
+	assert_row(services, 5, NETOBS_EDGE_TOTAL, 5, 1500);
+	assert_null(netobs_services_row(services, 6));
+	assert_int_equal(netobs_services_rows(services, 2), 4);
+	assert_row(services, 0, NETOBS_EDGE, 1, 500);
+	assert_int_equal(netobs_services_row(services, 0)->client[15], 5);
+	assert_int_equal(netobs_services_row(services, 0)->port, 53);
+	assert_string_equal(netobs_services_row(services, 0)->counted_by[0],
+			    "this host");
+	assert_row(services, 1, NETOBS_EDGE, 1, 400);
+	assert_row(services, 2, NETOBS_EDGE_OTHERS, 3, 600);
+	assert_row(services, 3, NETOBS_EDGE_TOTAL, 5, 1500);
+	assert_null(netobs_services_row(services, 4));
+	netobs_services_clear(services);
+	assert_null(netobs_services_row(services, 1));
+	assert_int_equal(netobs_services_rows(services, 2), 1);
+	assert_row(services, 0, NETOBS_EDGE_TOTAL, 0, 0);
+	netobs_services_free(services);
+}
+
+TEST(edges_beyond_the_most_are_others)
+{
+	struct netobs_services *services = make_services(2);
+
+	for (uint8_t client = 1; client <= 3; client++)
+		add_flow(services, client, 100U * client);
+	assert_int_equal(netobs_services_rows(services, 0), 4);
+	assert_row(services, 2, NETOBS_EDGE_OTHERS, 1, 100);
+	assert_row(services, 3, NETOBS_EDGE_TOTAL, 3, 600);
+	netobs_services_free(services);
+}
+
+TEST(a_session_shows_that_connections_are_counted)
+{
+	const struct netobs_session session = {
+		.record = { .sz = sizeof(session), .type = NETOBS_RECORD_SESSION },
+		.local_addr = { [15] = 1 },
+		.remote_addr = { [15] = 9 },
+		.remote_port = 80,
+		.protocol = 6,
+		.opened = NETOBS_SESSION_ACTIVE,
+		.ended = NETOBS_SESSION_REFUSED,
+	};
+	struct netobs_services *services = make_services(0);
+	const struct netobs_edge *row;
+
+	add_flow(services, 1, 100);
+	netobs_services_rows(services, 0);
+	assert_int_equal(netobs_services_row(services, 0)->has, 0);
+	assert_int_equal(netobs_services_add(services, "a", &session.record), 0);
+	assert_int_equal(netobs_services_rows(services, 0), 3);
+	row = netobs_services_row(services, 2);
+	assert_int_equal(row->has, NETOBS_EDGE_HAS_SESSIONS);
+	assert_int_equal(row->connections, 1);
+	assert_int_equal(row->refused, 1);
+	netobs_services_free(services);
+}
+
+TEST(a_line_that_a_host_writes_twice_counts_once)
+{
+	static const char line[] =
+		"{\"SrcAddr\":\"10.0.0.1\",\"DstAddr\":\"10.0.0.2\",\"SrcPort\":40000,"
+		"\"DstPort\":53,\"Proto\":17,\"TimeFlowStartMs\":1000,"
+		"\"TimeFlowEndMs\":2000,\"Bytes\":700,\"Packets\":7}";
+	struct netobs_services *services = make_services(0);
+	struct netobs_services_stats stats = { .sz = sizeof(stats) };
+	char text[NETOBS_EDGE_JSON_MAX], error[96] = "";
+	int len;
+
+	assert_int_equal(netobs_services_add_json(services, "a", line, NULL, 0),
+			 1);
+	assert_int_equal(netobs_services_add_json(services, "a", line, NULL, 0),
+			 0);
+	assert_int_equal(netobs_services_add_json(services, "b", line, NULL, 0),
+			 1);
+	assert_int_equal(netobs_services_add_json(
+				 services, "b", "{\"type\":\"drop\"}", NULL, 0),
+			 0);
+	assert_int_equal(netobs_services_add_json(services, "b", "{\"Proto\":6}",
+						  error, sizeof(error)),
+			 -EINVAL);
+	assert_string_equal(error, "it is no record of netobs");
+	assert_int_equal(netobs_services_add_json(services, "b", "[", error,
+						  sizeof(error)),
+			 -EINVAL);
+	assert_string_equal(error, "it is no JSON object");
+	assert_int_equal(netobs_services_rows(services, 0), 2);
+	assert_int_equal(netobs_services_stats_get(services, &stats), 0);
+	assert_int_equal(stats.records, 2);
+	assert_int_equal(stats.repeated_records, 1);
+	assert_int_equal(stats.other_records, 1);
+	assert_int_equal(stats.hosts, 2);
+	assert_int_equal(stats.repeated_packets, 7);
+	assert_int_equal(stats.start_ms, 1000);
+	len = netobs_edge_json(netobs_services_row(services, 0), 5, 6, text,
+			       sizeof(text));
+	assert_string_equal(
+		text, "{\"type\":\"edge\",\"TimeMs\":5,\"DurationMs\":6,"
+		      "\"ClientAddr\":\"10.0.0.1\",\"ServerAddr\":\"10.0.0.2\","
+		      "\"ServerPort\":53,\"Proto\":17,\"ServerBy\":\"port\","
+		      "\"TimeFlowStartMs\":1000,\"TimeFlowEndMs\":2000,"
+		      "\"Conversations\":1,\"Packets\":7,\"Bytes\":700,"
+		      "\"SentPackets\":7,\"SentBytes\":700,\"Retransmits\":0,"
+		      "\"RepeatedPackets\":7,\"Hosts\":2,\"CountedBy\":\"a\"}");
+	assert_int_equal(len, strlen(text));
+	assert_int_equal(netobs_edge_json(netobs_services_row(services, 0), 5,
+					  6, text, 20),
+			 -ENOBUFS);
+	netobs_services_free(services);
+}
+
+TEST(wrong_arguments_are_refused)
+{
+	NETOBS_OPTS(netobs_services_opts, opts, .max_edges = 1);
+	const struct netobs_drop drop = {
+		.record = { .sz = sizeof(drop), .type = NETOBS_RECORD_DROP }
+	};
+	struct netobs_flow flow = make_flow(1, 1);
+	struct netobs_services_stats stats = { .sz = 0 };
+	struct netobs_services *services = NULL;
+	char text[8];
+
+	assert_int_equal(netobs_services_new(&opts, &services), -EINVAL);
+	opts.sz = 0;
+	assert_int_equal(netobs_services_new(&opts, &services), -EINVAL);
+	assert_int_equal(netobs_services_new(NULL, NULL), -EINVAL);
+	assert_null(services);
+	assert_int_equal(netobs_services_rows(NULL, 0), -EINVAL);
+	assert_null(netobs_services_row(NULL, 0));
+	assert_int_equal(netobs_edge_json(NULL, 0, 0, text, sizeof(text)),
+			 -EINVAL);
+	netobs_services_clear(NULL);
+	netobs_services_free(NULL);
+	services = make_services(0);
+	assert_int_equal(netobs_services_add(services, NULL, NULL), -EINVAL);
+	assert_int_equal(netobs_services_add(NULL, NULL, &flow.record), -EINVAL);
+	flow.record.sz = 1;
+	assert_int_equal(netobs_services_add(services, NULL, &flow.record),
+			 -EINVAL);
+	assert_int_equal(netobs_services_add(services, NULL, &drop.record), 0);
+	assert_int_equal(netobs_services_add_json(services, NULL, NULL, NULL, 0),
+			 -EINVAL);
+	assert_int_equal(netobs_services_stats_get(services, &stats), -EINVAL);
+	assert_int_equal(netobs_services_rows(services, 0), 1);
+	netobs_services_free(services);
+}
