@@ -157,8 +157,8 @@ file(GLOB spool_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} src/lib
 set(NETOBS_FUZZ_SOURCES_alert_rule src/lib/alerts/rule.c src/lib/base/log.c src/lib/base/options.c
 	src/lib/base/text.c)
 set(NETOBS_FUZZ_SOURCES_annotate src/lib/reports/flow_face.c src/lib/reports/layouts.c
-	src/cli/annotate/record_find.c src/cli/annotate/record_index.c
-	src/cli/annotate/record_input.c src/cli/annotate/record_news.c
+	src/lib/reports/record_find.c src/lib/reports/record_index.c
+	src/cli/annotate/record_input.c src/lib/reports/record_news.c
 	src/lib/base/hash.c src/lib/base/json_reader.c src/lib/base/slots.c src/lib/base/text.c)
 set(NETOBS_FUZZ_SOURCES_bulk_answer src/lib/sinks/http/bulk_answer.c)
 set(NETOBS_FUZZ_SOURCES_conf src/service/conf.c src/lib/base/io.c src/lib/base/text.c)

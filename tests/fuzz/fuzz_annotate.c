@@ -4,7 +4,7 @@
  * bytes, times are in order, what is found is of the record's protocol, and what is added to it is JSON.
  */
 #include "reports/flow_face.h"
-#include "cli/annotate/record_index.h"
+#include "reports/record_index.h"
 #include "cli/annotate/record_input.h"
 
 #include <stdio.h>

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "base/util.h"
 #include "reports/flow_face.h"
-#include "record_index.h"
+#include "reports/record_index.h"
 #include "record_input.h"
 #include "cli/client/control_request.h"
 #include "cli/client/mapping_list.h"

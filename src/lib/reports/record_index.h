@@ -4,15 +4,15 @@
  * conversation, in either direction, and by time. Results are never guessed: if records contradict
  * each other, there is no result.
  */
-#ifndef NETOBS_CLI_ANNOTATE_RECORD_INDEX_H
-#define NETOBS_CLI_ANNOTATE_RECORD_INDEX_H
+#ifndef NETOBS_REPORTS_RECORD_INDEX_H
+#define NETOBS_REPORTS_RECORD_INDEX_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/json_reader.h"
 #include "base/slots.h"
-#include "reports/flow_face.h"
+#include "flow_face.h"
 
 /* ---- The facts that a record of netobs states about a conversation --------------------- */
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/annotate/record_index.h"
+#include "reports/record_index.h"
 
 enum { SLACK_MS = 1000 };
 
