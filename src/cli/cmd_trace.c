@@ -282,7 +282,7 @@ static void draw_summary(struct watch *watch)
 		return;
 	describe(watch, text, sizeof(text));
 	live_begin(&watch->verb.live, text, REFRESH_MS);
-	trace_summary_print(&watch->outputs.summary, watch->verb.live.columns);
+	trace_summary_print(watch->outputs.journeys, watch->verb.live.columns);
 	flush_output(watch);
 	watch->drawn_ms = now_ms();
 }

@@ -25,6 +25,7 @@ GROWING = {
     "drop.h": ["netobs_drops_opts", "netobs_drops_stats"],
     "flow.h": ["netobs_flow", "netobs_point"],
     "group.h": ["netobs_group_keys", "netobs_groups_opts", "netobs_groups_top"],
+    "journeys.h": ["netobs_journey_sums"],
     "names.h": ["netobs_names_opts"],
     "networks.h": ["netobs_network"],
     "netobs.h": ["netobs_opts", "netobs_rule"],

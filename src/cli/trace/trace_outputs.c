@@ -104,7 +104,8 @@ int trace_outputs_read(struct trace_outputs *outputs,
 {
 	outputs->lines = specs->n ? TRACE_NO_LINES : TRACE_TABLE;
 	outputs->sinks.list = calloc(specs->n + 1, sizeof(*outputs->sinks.list));
-	if (!outputs->sinks.list)
+	if (!outputs->sinks.list || ((outputs->has_summary || outputs->svg) &&
+				     netobs_journeys_new(&outputs->journeys)))
 		return -ENOMEM;
 	for (size_t i = 0; i < specs->n; i++) {
 		int err = read_spec(outputs, specs->items[i], type);
@@ -199,8 +200,8 @@ int trace_outputs_print(const struct trace_outputs *outputs,
 void trace_outputs_sum(struct trace_outputs *outputs,
 		       const struct netobs_journey *journey)
 {
-	if (outputs->has_summary || outputs->svg)
-		trace_summary_add(&outputs->summary, journey);
+	if (outputs->journeys)
+		netobs_journeys_add(outputs->journeys, journey);
 }
 
 int trace_outputs_flush(struct trace_outputs *outputs)
@@ -220,11 +221,11 @@ static void print_summary(const struct trace_outputs *outputs)
 	struct winsize size = { 0 };
 
 	if (outputs->lines == TRACE_JSON) {
-		trace_summary_print_json(&outputs->summary);
+		trace_summary_print_json(outputs->journeys);
 		return;
 	}
 	ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
-	trace_summary_print(&outputs->summary, size.ws_col);
+	trace_summary_print(outputs->journeys, size.ws_col);
 }
 
 int trace_outputs_report(struct trace_outputs *outputs)
@@ -233,7 +234,7 @@ int trace_outputs_report(struct trace_outputs *outputs)
 		print_summary(outputs);
 	if (!outputs->picture.file)
 		return 0;
-	trace_svg_print(outputs->picture.file, &outputs->summary, outputs->title);
+	trace_svg_print(outputs->picture.file, outputs->journeys, outputs->title);
 	return report_unwritten("--svg", outputs->svg,
 				file_replacement_end(&outputs->picture, 0));
 }
@@ -250,6 +251,6 @@ bool trace_outputs_close(struct trace_outputs *outputs)
 	output_list_free(&outputs->sinks);
 	if (outputs->picture.file)
 		file_replacement_end(&outputs->picture, -ECANCELED);
-	trace_summary_clear(&outputs->summary);
+	netobs_journeys_free(TAKE_PTR(outputs->journeys));
 	return is_complete;
 }

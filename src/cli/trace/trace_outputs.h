@@ -77,7 +77,7 @@ struct trace_outputs {
 	const char *pcapng_path; /* "-": standard output; NULL: there is no such file */
 	struct trace_pcapng *pcapng;
 	struct output_list sinks;
-	struct trace_summary summary;
+	struct netobs_journeys *journeys; /* NULL: they are not summed up */
 	struct file_replacement picture; /* replaces @svg, from make() to report() */
 };
 

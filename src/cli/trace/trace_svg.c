@@ -18,7 +18,7 @@ enum {
 	BAR_HEIGHT = 22,
 	LETTER = 7,
 	LEGEND_WIDTH = 88,
-	SEGMENTS = TRACE_TOTAL,
+	SEGMENTS = NETOBS_JOURNEY_TOTAL,
 };
 
 static const struct {
@@ -42,7 +42,7 @@ static const char *const colours[SEGMENTS] = {
 	[NETOBS_JOURNEY_STACK] = "#bebada",
 	[NETOBS_JOURNEY_GAP] = "#f4a3c1",
 	[NETOBS_JOURNEY_READER] = "#ccebc5",
-	[TRACE_UNKNOWN] = "#d9d9d9",
+	[NETOBS_JOURNEY_UNKNOWN] = "#d9d9d9",
 };
 
 /* ---- Text ---------------------------------------------------------------------------------- */
@@ -56,14 +56,14 @@ static void print_text(FILE *file, int x, int y, const char *text)
 
 /* ---- Bars ---------------------------------------------------------------------------------- */
 
-static void print_segment(FILE *file, const struct trace_sample *sample,
-			  unsigned int segment, double x, double width, int y)
+static void print_segment(FILE *file, uint64_t ns, unsigned int segment,
+			  double x, double width, int y)
 {
 	const double share = 100 * width / BAR_WIDTH;
-	const char *name = trace_summary_series_name(segment);
+	const char *name = netobs_journey_series_name(segment);
 	char time[32];
 
-	human_latency(time, sizeof(time), sample->ns[segment]);
+	human_latency(time, sizeof(time), ns);
 	fprintf(file,
 		"<g><title>%s: %s, %.1f%%</title>"
 		"<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" "
@@ -75,10 +75,9 @@ static void print_segment(FILE *file, const struct trace_sample *sample,
 	fputs("</g>\n", file);
 }
 
-static void print_bar(FILE *file, const struct trace_sample *sample,
-		      const char *name, int y)
+static void print_bar(FILE *file, const uint64_t *times, const char *name, int y)
 {
-	const uint64_t total_ns = sample->ns[TRACE_TOTAL];
+	const uint64_t total_ns = times[NETOBS_JOURNEY_TOTAL];
 	char label[64], time[32];
 	double x = LABELS;
 
@@ -86,35 +85,33 @@ static void print_bar(FILE *file, const struct trace_sample *sample,
 	snprintf(label, sizeof(label), "%s  %s", name, time);
 	print_text(file, MARGIN, y + 15, label);
 	for (unsigned int i = 0; i < SEGMENTS; i++) {
-		const uint64_t ns = sample->ns[i];
+		const uint64_t ns = times[i];
 		const double width =
 			ns ? (double)ns / (double)total_ns * BAR_WIDTH : 0;
 
 		if (ns)
-			print_segment(file, sample, i, x, width, y);
+			print_segment(file, ns, i, x, width, y);
 		x += width;
 	}
 }
 
-static int print_direction(FILE *file, struct trace_summary *summary,
+/* @return where the next one begins */
+static int print_direction(FILE *file, struct netobs_journeys *journeys,
 			   unsigned int d, int y)
 {
-	struct trace_direction *direction = &summary->directions[d];
+	struct netobs_journey_sums sums = { .sz = sizeof(sums) };
+	uint64_t ns[NETOBS_JOURNEY_SERIES];
 	char label[128];
 
+	netobs_journeys_get(journeys, d, &sums);
 	snprintf(label, sizeof(label),
-		 "%s: %" PRIu64 " journeys, %" PRIu64 " complete",
-		 trace_summary_name(summary, d), direction->journeys,
-		 direction->complete);
+		 "%s: %" PRIu64 " journeys, %" PRIu64 " complete", sums.name,
+		 sums.journeys, sums.complete);
 	print_text(file, MARGIN, y + 15, label);
 	y += ROW;
-	for (size_t i = 0; i < ARRAY_SIZE(bars); i++, y += ROW) {
-		const struct trace_sample *sample =
-			trace_summary_ranked(direction, bars[i].per_mille);
-
-		if (sample)
-			print_bar(file, sample, bars[i].name, y);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(bars); i++, y += ROW)
+		if (!netobs_journeys_ranked(journeys, d, bars[i].per_mille, ns))
+			print_bar(file, ns, bars[i].name, y);
 	return y + ROW / 2;
 }
 
@@ -127,7 +124,7 @@ static void print_legend(FILE *file, int y)
 			"<rect x=\"%d\" y=\"%d\" width=\"12\" height=\"12\" "
 			"fill=\"%s\"/>\n",
 			x, y, colours[i]);
-		print_text(file, x + 16, y + 11, trace_summary_series_name(i));
+		print_text(file, x + 16, y + 11, netobs_journey_series_name(i));
 	}
 }
 
@@ -147,12 +144,14 @@ static void print_title(FILE *file, const char *title)
 	print_text(file, MARGIN, ROW - 8, text);
 }
 
-void trace_svg_print(FILE *file, struct trace_summary *summary, const char *title)
+void trace_svg_print(FILE *file, struct netobs_journeys *journeys,
+		     const char *title)
 {
+	uint64_t ns[NETOBS_JOURNEY_SERIES];
 	int height = 3 * ROW, y = ROW;
 
-	for (unsigned int d = 0; d < TRACE_DIRECTIONS; d++)
-		if (summary->directions[d].journeys)
+	for (unsigned int d = 0; d < NETOBS_JOURNEY_DIRECTIONS; d++)
+		if (!netobs_journeys_ranked(journeys, d, 0, ns))
 			height += (int)(ARRAY_SIZE(bars) + 2) * ROW;
 	fprintf(file,
 		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
@@ -161,9 +160,9 @@ void trace_svg_print(FILE *file, struct trace_summary *summary, const char *titl
 		"font-family=\"sans-serif\" font-size=\"12\">\n",
 		WIDTH, height, WIDTH, height);
 	print_title(file, title);
-	for (unsigned int d = 0; d < TRACE_DIRECTIONS; d++)
-		if (summary->directions[d].journeys)
-			y = print_direction(file, summary, d, y);
+	for (unsigned int d = 0; d < NETOBS_JOURNEY_DIRECTIONS; d++)
+		if (!netobs_journeys_ranked(journeys, d, 0, ns))
+			y = print_direction(file, journeys, d, y);
 	print_legend(file, y);
 	fputs("</svg>\n", file);
 }

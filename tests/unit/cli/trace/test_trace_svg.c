@@ -8,11 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void add(struct trace_summary *summary, uint8_t direction,
-		uint64_t tcp_ns, uint64_t reader_ns, uint64_t unknown_ns)
+static struct netobs_journeys *make_sums(void)
+{
+	struct netobs_journeys *all = NULL;
+
+	assert_int_equal(netobs_journeys_new(&all), 0);
+	return all;
+}
+
+static void add(struct netobs_journeys *all, uint8_t direction, uint64_t tcp_ns,
+		uint64_t reader_ns, uint64_t unknown_ns)
 {
 	const struct netobs_journey journey = {
 		.record = { .sz = sizeof(journey),
+			    .type = NETOBS_RECORD_JOURNEY,
 			    .has = NETOBS_JOURNEY_HAS_READ |
 				   NETOBS_JOURNEY_HAS_INITIATOR },
 		.direction = direction,
@@ -22,19 +31,19 @@ static void add(struct trace_summary *summary, uint8_t direction,
 		.unknown_ns = unknown_ns,
 	};
 
-	trace_summary_add(summary, &journey);
+	netobs_journeys_add(all, &journey);
 }
 
-static char *print(struct trace_summary *summary, const char *title)
+static char *print(struct netobs_journeys *all, const char *title)
 {
 	char *text = NULL;
 	size_t size;
 	FILE *file = open_memstream(&text, &size);
 
 	assert_non_null(file);
-	trace_svg_print(file, summary, title);
+	trace_svg_print(file, all, title);
 	assert_int_equal(fclose(file), 0);
-	trace_summary_clear(summary);
+	netobs_journeys_free(all);
 	return text;
 }
 
@@ -88,12 +97,12 @@ static void check_xml(const char *text)
 
 TEST(bars_have_shares_and_tooltips)
 {
-	struct trace_summary summary = { 0 };
+	struct netobs_journeys *all = make_sums();
 	char *text;
 
-	add(&summary, 0, 25000, 75000, 0);
-	add(&summary, 1, 0, 0, 5000);
-	text = print(&summary, "tcp port 80");
+	add(all, 0, 25000, 75000, 0);
+	add(all, 1, 0, 0, 5000);
+	text = print(all, "tcp port 80");
 	check_xml(text);
 	assert_non_null(strstr(text, "<title>tcp port 80</title>"));
 	assert_non_null(strstr(text, "<title>tcp: 25.0 us, 25.0%</title>"
@@ -109,14 +118,14 @@ TEST(bars_have_shares_and_tooltips)
 
 TEST(titles_are_any_text)
 {
-	struct trace_summary summary = { 0 };
+	struct netobs_journeys *all = make_sums();
 	char title[1000], *text;
 
-	add(&summary, 0, 1, 0, 0);
+	add(all, 0, 1, 0, 0);
 	memset(title, '<', sizeof(title) - 1);
 	title[sizeof(title) - 1] = '\0';
 	memcpy(title, "a&b\"'\033\xff\xc3\xa9", 9);
-	text = print(&summary, title);
+	text = print(all, title);
 	check_xml(text);
 	assert_non_null(strstr(text, "a&amp;b&quot;'"));
 	free(text);
@@ -124,17 +133,22 @@ TEST(titles_are_any_text)
 
 TEST(journeys_without_time_or_end_are_drawn)
 {
-	struct trace_summary summary = { 0 };
-	struct netobs_journey journey = { .end_ns = 500, .unknown_ns = 500 };
+	struct netobs_journeys *all = make_sums();
+	struct netobs_journey journey = {
+		.record = { .sz = sizeof(journey), .type = NETOBS_RECORD_JOURNEY },
+		.end_ns = 500,
+		.unknown_ns = 500
+	};
 	char *text;
 
-	check_xml(text = print(&summary, ""));
+	check_xml(text = print(all, ""));
 	free(text);
-	add(&summary, 0, 0, 0, 0);
-	trace_summary_add(&summary, &journey);
+	all = make_sums();
+	add(all, 0, 0, 0, 0);
+	netobs_journeys_add(all, &journey);
 	journey.direction = 1;
-	trace_summary_add(&summary, &journey);
-	text = print(&summary, "");
+	netobs_journeys_add(all, &journey);
+	text = print(all, "");
 	check_xml(text);
 	assert_null(strstr(text, "nan"));
 	assert_non_null(strstr(text, "unknown: 0.50 us"));
