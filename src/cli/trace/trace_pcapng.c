@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "base/util.h"
 #include "cli/capture/capture_out.h"
+#include "trace/trace_packet.h"
 
 enum { COMMENT_MAX = 384, SNAP_LENGTH = 262144 };
 

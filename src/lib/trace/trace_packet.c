@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "trace_outputs.h"
+#include "trace_packet.h"
 
 #include <netinet/icmp6.h>
 #include <netinet/in.h>

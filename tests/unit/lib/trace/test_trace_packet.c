@@ -2,7 +2,7 @@
 /* Headers that are made from events. tshark reads them in e2e.traced_pcapng. */
 #include "lib_test.h"
 
-#include "cli/trace/trace_outputs.h"
+#include "trace/trace_packet.h"
 
 #include <netinet/in.h>
 #include <string.h>
