@@ -8,15 +8,9 @@
 #include "lib_test.h"
 
 #include "alerts/alert_set.h"
-#include "base/util.h"
 #include "host.h"
 #include "prog_alerts.h"
 #include "prog_test.h"
-
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum {
 	PSH = 8,

@@ -6,18 +6,15 @@
 #include "lib_test.h"
 #include "lib_wait.h"
 #include "lib_witness.h"
-#include "base/util.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/if_tun.h>
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <netobs/probe.h>
-#include <string.h>
 #include <sys/ioctl.h>
 
 static const struct rate all_packets;

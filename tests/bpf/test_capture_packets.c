@@ -3,18 +3,14 @@
 #include "lib_lab.h"
 #include "lib_test.h"
 #include "lib_wait.h"
-#include "base/util.h"
 #include "capture/packets.h"
 #include "filter/filter.h"
 
-#include <errno.h>
 #include <netobs/capture.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum { LO = 1, PORT = 40000, PACKETS = 50, FRAME = LAB_BYTES + 14 };
 

@@ -3,14 +3,11 @@
 #include "lib_lab.h"
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "who/session_programs.h"
 #include "who/cgroups.h"
 
 #include <bpf/bpf.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 enum {
 	GONE = 6000,

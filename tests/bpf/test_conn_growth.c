@@ -7,7 +7,6 @@
 #include "lib_seed.h"
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "engine/connections.h"
 #include "bpf/store/hash.h"
 #include "engine/map.h"
@@ -17,8 +16,6 @@
 #include "tcp_frames.h"
 
 #include <bpf/libbpf.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum {
 	PEERS = 2000,

@@ -7,15 +7,11 @@
 #include "lib_seed.h"
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "bpf/store/conn_places.h"
 #include "host.h"
 #include "prog_connections.h"
 #include "prog_test.h"
 #include "tcp_frames.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 static const struct prog_options options = {
 	.clock = CLOCK_PACKET,

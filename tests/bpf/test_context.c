@@ -3,13 +3,10 @@
 #include "lib_context.h"
 #include "lib_test.h"
 #include "api/context.h"
-#include "base/util.h"
 
 #include <bpf/libbpf.h>
-#include <errno.h>
 #include <netobs/probe.h>
 #include <poll.h>
-#include <string.h>
 
 enum { PORT = 40000, LONG_MS = 60000, PATIENCE_MS = 30000 };
 

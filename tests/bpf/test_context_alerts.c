@@ -6,17 +6,12 @@
  */
 #include "lib_context.h"
 #include "lib_test.h"
-#include "base/util.h"
 #include "filter_expressions.h"
 
 #include <netobs/connection.h>
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 enum {
 	INTERVAL_MS = 1000,

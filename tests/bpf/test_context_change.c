@@ -2,12 +2,6 @@
 /* Options that change while a context runs. */
 #include "lib_context.h"
 #include "lib_test.h"
-#include "base/util.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { PORT = 40000, LONG_MS = 60000, PATIENCE_MS = 30000 };
 

@@ -9,12 +9,7 @@
 #include <netobs/netobs.h>
 
 #include <bpf/bpf.h>
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 enum {
 	INTERVAL_MS = 200,

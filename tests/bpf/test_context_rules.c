@@ -6,13 +6,8 @@
 #include "lib_rules.h"
 #include "lib_test.h"
 #include "filter_expressions.h"
-#include "base/util.h"
 
-#include <errno.h>
 #include <netobs/probe.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum {
 	PORT = RULES_PORT,

@@ -8,13 +8,9 @@
 #include "lib_rules.h"
 #include "lib_seed.h"
 #include "lib_test.h"
-#include "base/util.h"
 #include "bpf/sample.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum {
 	PORT = RULES_PORT,

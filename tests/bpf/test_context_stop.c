@@ -2,12 +2,9 @@
 /* Drains and stops of a context, whenever they come: each packet is delivered once. */
 #include "lib_context.h"
 #include "lib_test.h"
-#include "base/util.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <string.h>
 #include <time.h>
 
 enum { PORT = 40000, LONG_MS = 60000, PATIENCE_MS = 30000 };

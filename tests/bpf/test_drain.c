@@ -4,15 +4,11 @@
 
 #include "lib_test.h"
 #include "lib_world.h"
-#include "base/util.h"
 
 #include <bpf/bpf.h>
-#include <errno.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum { LARGE = 20000, ROOM = 1 << 20 };
 

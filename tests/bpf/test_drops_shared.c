@@ -2,12 +2,10 @@
 /* An observer of drops that shares those of a context: both have each drop, whichever ends first. */
 #include "lib_context.h"
 #include "lib_test.h"
-#include "base/util.h"
 
 #include <netobs/alert.h>
 #include <netobs/drop.h>
 
-#include <errno.h>
 #include <poll.h>
 
 enum {

@@ -17,13 +17,8 @@
 
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <linux/filter.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum {
 	FRAME_MIN = 15, /* of BPF_PROG_TEST_RUN */

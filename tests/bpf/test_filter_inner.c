@@ -7,7 +7,6 @@
 #include "lib_lab.h"
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "bpf/parse/tunnel.h" /* a knob of the skeleton */
 #include "filter/classic.h"
 #include "filter/filter.h"
@@ -18,11 +17,6 @@
 #include "judge.skel.h"
 
 #include <bpf/bpf.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum {
 	STRIDE = 5,

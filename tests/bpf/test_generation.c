@@ -4,7 +4,6 @@
 #include "engine/generation.h"
 #include "lib_test.h"
 #include "lib_witness.h"
-#include "base/util.h"
 
 enum { PATIENCE = 1000 }; /* waits without an end in sight */
 

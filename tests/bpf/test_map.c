@@ -4,13 +4,10 @@
 #include "lib_test.h"
 
 #include "engine/map.h"
-#include "base/util.h"
 
 #include "bpf/types.h"
 
 #include <bpf/bpf.h>
-#include <errno.h>
-#include <string.h>
 
 enum { PATIENCE_MS = 60000 };
 

@@ -5,11 +5,8 @@
 #include "lib_lab.h"
 #include "lib_test.h"
 
-#include <errno.h>
 #include <netobs/netobs.h>
 #include <netobs/stats.h>
-#include <stdbool.h>
-#include <string.h>
 
 static const struct log silent;
 

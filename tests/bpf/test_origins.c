@@ -2,7 +2,6 @@
 /* The list of origins in the kernel: as given, however many share a slot. */
 #include "lib_test.h"
 #include "engine/store.h"
-#include "base/util.h"
 
 #include <bpf/bpf.h>
 

@@ -9,8 +9,6 @@
 #include "engine/map.h"
 #include "engine/store.h"
 
-#include <string.h>
-
 enum {
 	ROUNDS = 50,
 	STEPS = 2000,

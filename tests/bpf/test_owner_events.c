@@ -4,7 +4,6 @@
 #include "lib_test.h"
 
 #include "base/clock_ms.h"
-#include "base/util.h"
 #include "who/session_programs.h"
 
 #include <arpa/inet.h>
@@ -12,7 +11,6 @@
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum {
 	IN_ROW = 8,

@@ -7,12 +7,9 @@
 #include "lib_witness.h"
 #include "lib_world.h"
 #include "flows/pipeline.h"
-#include "base/util.h"
 
 #include <fcntl.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 /* Few, so that logs fill up as well; 64 KiB, as pages of arm64 may have. */
 enum { LOG_SLOTS = 1024 };

@@ -4,12 +4,9 @@
 #include "lib_test.h"
 #include "base/privilege.h"
 #include "attach/attach.h"
-#include "base/util.h"
 
 #include <bpf/bpf.h>
-#include <errno.h>
 #include <netobs/probe.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>

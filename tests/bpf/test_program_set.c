@@ -5,18 +5,14 @@
 #include "lib_witness.h"
 #include "engine/program_set.h"
 #include "trace/trace_programs.h"
-#include "base/util.h"
 
 #include "program_set.skel.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/netfilter.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

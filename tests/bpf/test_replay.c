@@ -4,10 +4,6 @@
 #include "lib_inject.h"
 #include "lib_test.h"
 #include "lib_witness.h"
-#include "base/util.h"
-
-#include <errno.h>
-#include <string.h>
 
 enum { ETHER_LEN = 14, T0 = 1600000000 };
 

@@ -3,9 +3,6 @@
  * The programs in the kernel make of each sample, whole and cut to each length,
  * what the parser built for the host makes of the same bytes.
  */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "bpf/parse/wire.h"
 #include "host.h"

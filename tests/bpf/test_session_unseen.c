@@ -6,13 +6,11 @@
 #include "lib_lab.h"
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "who/session_programs.h"
 #include "who/sessions.h"
 
 #include <bpf/libbpf.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 enum { CONNECTED, ACCEPTED };
 

@@ -4,14 +4,10 @@
 #include "lib_test.h"
 
 #include "base/clock_ms.h"
-#include "base/util.h"
 
-#include <errno.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <netobs/session.h>
 

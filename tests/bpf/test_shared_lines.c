@@ -7,7 +7,6 @@
  */
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "bpf/store/hash.h"
 #include "prog_skeleton.h"
 #include "prog_test.h"
@@ -15,10 +14,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 enum {
 	LINE = 64,

@@ -4,14 +4,10 @@
 #include "lib_test.h"
 #include "lib_witness.h"
 #include "engine/store.h"
-#include "base/util.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <dirent.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 static const struct rate all_packets;
 

@@ -2,7 +2,6 @@
 /* Programs that are loaded to be copied with a filter: the kernel's verifier follows the copy only. */
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "bpf/apart.h"
 #include "bpf/capture.h"
 #include "engine/program_set.h"
@@ -13,8 +12,6 @@
 #include "flows_default.skel.h"
 
 #include <bpf/bpf.h>
-#include <errno.h>
-#include <string.h>
 
 enum { FEW = 16 /* instructions */ };
 

@@ -3,9 +3,7 @@
 
 #include "lib_test.h"
 
-#include <stdio.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 void capture_create(struct capture *capture)
 {

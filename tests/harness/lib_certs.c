@@ -4,9 +4,6 @@
 #include "lib_test.h"
 
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const char script[] =
 	"set -e; exec >log 2>&1 </dev/null\n"

@@ -3,8 +3,6 @@
 
 #include "lib_test.h"
 
-#include "base/util.h"
-
 #include <sys/timerfd.h>
 #include <time.h>
 

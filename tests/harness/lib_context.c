@@ -4,9 +4,6 @@
 #include "lib_test.h"
 #include "lib_wait.h"
 
-#include <errno.h>
-#include <string.h>
-
 enum { PATIENCE_MS = 30000 };
 
 static const char *const loopback[] = { "lo", NULL };

@@ -5,9 +5,6 @@
 #include "lib_test.h"
 
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* How much of an operation is left. */
 enum part { NONE, WHOLE, TORN, ZEROS };

@@ -4,14 +4,9 @@
 #include "lib_test.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* What the linker makes of the calls: ld(1), --wrap. */
 int __real_openat(int dir_fd, const char *name, int flags, ...);

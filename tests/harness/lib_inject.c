@@ -7,7 +7,6 @@
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <sched.h>
-#include <string.h>
 
 enum { ETHER_LEN = 14, IP_SRC = ETHER_LEN + 12 };
 

@@ -7,16 +7,11 @@
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <net/if.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 enum {
 	BURST = 64, /* packets that the queue of a CPU has room for */

@@ -3,18 +3,12 @@
 
 #include "lib_test.h"
 
-#include "base/util.h"
-
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 static void keep_lines(int level, const char *message, void *user)
 {

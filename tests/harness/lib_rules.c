@@ -4,10 +4,7 @@
 #include "lib_test.h"
 
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 enum { PATIENCE_MS = 30000, BURST = 16 /* to each port */ };
 

@@ -3,12 +3,6 @@
 
 #include "lib_test.h"
 
-#include "base/util.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 struct netobs_flow series_flow(uint32_t service, uint32_t client,
 			       uint64_t packets, uint64_t bytes)
 {

@@ -4,10 +4,8 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <termios.h>
-#include <unistd.h>
 
 static void replace_stdout(struct stdout_fixture *fixture, int by)
 {

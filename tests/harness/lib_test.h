@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* cmocka, the headers that it wants to come before it, and how a file defines its cases. */
+/* cmocka and what nearly every test calls, and how a file defines its cases. */
 #ifndef HARNESS_LIB_TEST_H
 #define HARNESS_LIB_TEST_H
 
+#include "base/util.h"
+
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
+/* It wants some of these before it. */
 #include <cmocka.h>
 
 struct test_case {

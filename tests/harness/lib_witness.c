@@ -3,10 +3,6 @@
 
 #include "lib_test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static void copy_points(struct witness_flow *to)
 {
 	struct netobs_flow *flow = &to->flow;

@@ -3,10 +3,6 @@
 
 #include "lib_test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static enum link_type type_of(const struct world_link *link,
 			      const struct world_link *all)
 {

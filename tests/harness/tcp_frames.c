@@ -3,12 +3,10 @@
 
 #include "tcp_frames.h"
 
-#include "base/util.h"
 #include "host.h"
 #include "prog_test.h"
 
 #include <endian.h>
-#include <string.h>
 
 enum { SERVER_PORT = 80, LAYERS_MAX = 32, STAMPS_SIZE = 12 };
 

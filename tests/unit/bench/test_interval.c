@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-#include "base/util.h"
 #include "bench/interval.h"
 #include "bench/packets.h"
 

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <netinet/in.h>
 
-#include "base/util.h"
 #include "bench/packets.h"
 
 enum { MOST_FLOWS = 16384 };

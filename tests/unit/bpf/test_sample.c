@@ -3,11 +3,8 @@
 #include "lib_test.h"
 
 #include "bpf/sample.h"
-#include "base/util.h"
 
 #include <arpa/inet.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- Packets -------------------------------------------------------------------- */
 

@@ -2,13 +2,8 @@
 /* Files of a configuration, and the places of errors in them. */
 #include "lib_test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/util.h"
 #include "service/conf.h"
 
 struct fixture {

@@ -4,12 +4,7 @@
 
 #include "service/file_replacement.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 struct place {
 	char directory[32], path[64];

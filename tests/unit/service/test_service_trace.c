@@ -5,10 +5,8 @@
 #include "base/clock_ms.h"
 #include "service/service_trace.h"
 
-#include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <stdlib.h>
 
 enum { MINUTE_MS = 60000 };
 

@@ -2,10 +2,8 @@
 /* Signals that are held arrive while the program waits, and at no other time. */
 #include "lib_test.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "service/signals.h"
 

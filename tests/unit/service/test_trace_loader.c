@@ -5,7 +5,6 @@
 
 #include "service/service_trace.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 

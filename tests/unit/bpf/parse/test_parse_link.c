@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* The cursor, and tags that the kernel keeps beside the frame. */
-#include <string.h>
 
 #include "bpf/parse/link.h"
 #include "host.h"

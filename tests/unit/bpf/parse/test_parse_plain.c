@@ -6,9 +6,6 @@
 
 #include "bpf/parse/tunnel.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const struct arrival arrivals[] = {
 	{ .ifindex = 2 },
 	{ .ifindex = UINT32_MAX,

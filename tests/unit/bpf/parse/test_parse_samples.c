@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* What the parser makes of whole packets: the table in harness/samples.c. */
-#include <stdio.h>
-#include <string.h>
 
 #include "host.h"
 #include "lib_test.h"

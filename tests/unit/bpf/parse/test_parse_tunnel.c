@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* What of a tunnel is part of the flow's identity. */
-#include <string.h>
 
 #include "host.h"
 #include "lib_test.h"

@@ -7,11 +7,7 @@
 #include "lib_seed.h"
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "bpf/rtt/echoes.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 static __u64 read_exact_clock(const struct segment *segment)
 {

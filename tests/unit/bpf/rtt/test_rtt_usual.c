@@ -6,12 +6,8 @@
 #include "lib_seed.h"
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "bpf/rtt/observe.h"
 #include "bpf/rtt/usual.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 static __u64 read_exact_clock(const struct segment *segment)
 {

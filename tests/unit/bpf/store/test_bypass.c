@@ -4,10 +4,7 @@
 #include "host.h"
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "bpf/store/bypass.h"
-
-#include <stdlib.h>
 
 enum { SLOTS = 1024, TICKS = 100000, MANY = 4000 };
 

@@ -2,7 +2,6 @@
 /* Keys of connections, and which of those in a bucket gives its place to another one. */
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "bpf/store/conn_places.h"
 
 enum { IDLE = 60 };

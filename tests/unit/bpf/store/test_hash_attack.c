@@ -9,8 +9,6 @@
 #include "lib_test.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 enum {
 	SMALL = 1 << 12,

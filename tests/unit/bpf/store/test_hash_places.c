@@ -5,9 +5,6 @@
 
 #include "bpf/store/hash.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* Any 64 bits, the same in every run. */
 static uint64_t random64(void)
 {

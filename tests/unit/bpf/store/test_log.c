@@ -4,12 +4,7 @@
 #include "host.h"
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "bpf/store/log.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { SLOTS = 64, STEPS = 200000, MODEL = SLOTS + 1 };
 

@@ -4,9 +4,6 @@
 #include "lib_test.h"
 
 #include "bpf/store/tally.h"
-#include "base/util.h"
-
-#include <string.h>
 
 static struct flow_tally part(uint64_t packets, uint64_t first_ns,
 			      uint64_t last_ns, uint8_t ttl)

@@ -3,14 +3,8 @@
 #include "lib_seed.h"
 #include "lib_test.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include "base/util.h"
 #include "cli/annotate/record_input.h"
 
 enum { SHOWN_MAX = 1024, ROUNDS = 2000 };

@@ -2,11 +2,6 @@
 /* All records of a file, of which some lines are none. */
 #include "lib_test.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "cli/annotate/record_input.h"
 
 struct taken {

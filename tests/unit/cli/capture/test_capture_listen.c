@@ -2,14 +2,10 @@
 /* Readers that connect. */
 #include "lib_test.h"
 
-#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/io.h"
 #include "cli/capture/capture_listen.h"

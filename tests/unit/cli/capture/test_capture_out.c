@@ -3,10 +3,6 @@
 #include "lib_test.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include <netobs/capture.h>
 

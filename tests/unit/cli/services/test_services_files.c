@@ -2,11 +2,6 @@
 /* The service map of files, of which some cannot be read, or have wrong lines. */
 #include "lib_test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "lib_stdout.h"
 #include "cli/services/services_view.h"
 

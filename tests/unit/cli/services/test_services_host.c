@@ -2,12 +2,7 @@
 /* The live service map, over an observer that delivers what a test wants. */
 #include "lib_test.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <netobs/netobs.h>
 #include <netobs/session.h>

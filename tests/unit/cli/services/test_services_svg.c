@@ -2,16 +2,11 @@
 /* The picture of a service map replaces a file as a whole, or leaves it. */
 #include "lib_test.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <netobs/flow.h>
 

@@ -3,8 +3,6 @@
 
 #include "cli/trace/trace_summary.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #define START_NS 1700000000123456789

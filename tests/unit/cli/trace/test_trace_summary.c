@@ -4,9 +4,6 @@
 #include "lib_stdout.h"
 #include "cli/trace/trace_summary.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static struct netobs_journey make_journey(uint64_t tcp_ns, uint64_t reader_ns)
 {
 	struct netobs_journey journey = {

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "cli/trace/trace_summary.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static struct netobs_journeys *make_sums(void)
 {

@@ -2,8 +2,6 @@
 /* Rows of netobsctl tcp: what connections did since the moment before, and their order. */
 #include "lib_test.h"
 
-#include <string.h>
-
 #include <netobs/connection.h>
 
 #include "base/clock_ms.h"

@@ -4,10 +4,8 @@
 
 #include <poll.h>
 #include <pty.h>
-#include <stdbool.h>
 #include <sys/wait.h>
 #include <termios.h>
-#include <unistd.h>
 
 #include "cli/view/keys.h"
 

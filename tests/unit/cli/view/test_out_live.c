@@ -5,10 +5,7 @@
 #include "lib_wait.h"
 
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <netobs/flow.h>
 

@@ -3,14 +3,9 @@
 #include "lib_test.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include <netobs/flow.h>
 
-#include "base/util.h"
 #include "cli/view/row.h"
 #include "cli/view/view.h"
 #include "cli/view/view_output.h"

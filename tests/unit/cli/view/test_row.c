@@ -2,12 +2,9 @@
 #include "lib_test.h"
 
 #include <netinet/in.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <netobs/flow.h>
 
-#include "base/util.h"
 #include "cli/view/row.h"
 #include "cli/view/rows.h"
 #include "cli/view/view.h"

@@ -6,11 +6,6 @@
 #include "lib_seed.h"
 #include "lib_test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "cli/view/row.h"
 #include "cli/view/view_output.h"
 

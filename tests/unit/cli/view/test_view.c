@@ -2,13 +2,8 @@
 /* Views: the collection of an interval, and the orders of rows. */
 #include "lib_test.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include <netobs/flow.h>
 
-#include "base/util.h"
 #include "cli/view/view.h"
 
 enum { ACK = 0x10 };

@@ -7,12 +7,7 @@
 #include "lib_test.h"
 
 #include "alerts/alert_set.h"
-#include "base/util.h"
 #include "bpf/rtt/alert.h"
-
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 
 enum { ROUNDS = 20000, MILLION = 1000000 };
 

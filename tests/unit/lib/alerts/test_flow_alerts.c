@@ -2,13 +2,9 @@
 /* Rules about flows count, hold and limit as those about connections do: by sample, rule and flow. */
 #include "alerts/flow_alerts.h"
 
-#include "base/util.h"
 #include "bpf/parse/headers.h"
 #include "lib_seed.h"
 #include "lib_test.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 struct fixture {
 	struct flow_alerts alerts;

@@ -3,11 +3,9 @@
 #include "lib_test.h"
 
 #include "api/context.h"
-#include "base/util.h"
 
 #include <netobs/alert.h>
 #include <netobs/flow.h>
-#include <stdlib.h>
 
 enum { HOUR_S = 3600 };
 

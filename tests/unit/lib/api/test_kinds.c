@@ -8,9 +8,6 @@
 #include <netobs/sink.h>
 #include <netobs/trace.h>
 
-#include <errno.h>
-#include <string.h>
-
 enum { CONTEXT, CAPTURE, SESSIONS, DROPS, TRACE, KINDS };
 
 struct kinds {

@@ -2,11 +2,8 @@
 /* What netobs_new() takes and refuses. Nothing here needs privileges. */
 #include "lib_test.h"
 #include "lib_witness.h"
-#include "base/util.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 
 static const char *const good_names[] = { "lo",
 					  "/^eth/",

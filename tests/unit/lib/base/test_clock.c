@@ -2,7 +2,6 @@
 /* From CLOCK_BOOTTIME to the wall clock. */
 #include "base/clock.h"
 #include "lib_test.h"
-#include "base/util.h"
 
 #include <time.h>
 

@@ -2,13 +2,10 @@
 /* Ids of conversations: equal in both directions, different for all else, the same everywhere. */
 #include "base/conversation.h"
 
-#include "base/util.h"
 #include "lib_test.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct packet {
 	uint8_t src[16], dst[16];

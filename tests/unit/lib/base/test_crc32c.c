@@ -3,8 +3,6 @@
 
 #include "base/hash.h"
 
-#include <string.h>
-
 /* RFC 3720, B.4. */
 TEST(examples_of_the_rfc)
 {

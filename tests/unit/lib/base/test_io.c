@@ -2,9 +2,7 @@
 #include "base/io.h"
 #include "lib_test.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <unistd.h>
 
 enum { SIZE = 1 << 20 };
 

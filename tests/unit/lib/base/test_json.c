@@ -2,11 +2,6 @@
 #include "lib_test.h"
 
 #include "base/json.h"
-#include "base/util.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 TEST(numbers_are_separated_whatever_their_sign)
 {

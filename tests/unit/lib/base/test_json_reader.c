@@ -2,10 +2,6 @@
 /* Values of JSON texts, and texts that are none. */
 #include "lib_test.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/util.h"
 #include "base/json_reader.h"
 
 TEST(values_are_found_by_their_path)

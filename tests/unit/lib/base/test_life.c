@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* The states of an object that runs, and the result of each call in them. */
 #include "base/life.h"
-#include "base/util.h"
 #include "lib_test.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 
 struct owner {

@@ -3,12 +3,9 @@
 #include "lib_test.h"
 
 #include "base/log.h"
-#include "base/util.h"
 
 #include <bpf/libbpf.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 
 /* All that was printed. */
 struct page {

@@ -3,9 +3,7 @@
 #include "base/loop.h"
 #include "lib_test.h"
 
-#include <errno.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <sys/eventfd.h>
 
 struct fixture {

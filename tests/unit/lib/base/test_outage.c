@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "base/outage.h"
-#include "base/util.h"
 #include "lib_test.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 struct lines {
 	unsigned int n;

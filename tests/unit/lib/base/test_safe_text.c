@@ -3,9 +3,6 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "base/util.h"
-
-#include <string.h>
 
 static const struct row {
 	const char *text, *cell, *line, *json, *label, *cut; /* cut to six bytes */

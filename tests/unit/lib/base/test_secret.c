@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "lib_test.h"
 #include "base/hash.h"
-#include "base/util.h"
 #include "bpf/store/hash.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 enum { WORDS = sizeof(struct hash_secret) / sizeof(uint32_t) };
 

@@ -4,8 +4,6 @@
 
 #include "base/hash.h"
 
-#include <string.h>
-
 static void check_mac(const void *key, size_t key_len, const char *text,
 		      const uint8_t expected[SHA256_SIZE])
 {

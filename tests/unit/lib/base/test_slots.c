@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "lib_test.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/slots.h"
 
 enum { ITEMS = 5000, KEY_SIZE = 100 /* of no whole blocks, nor words */ };

@@ -3,11 +3,6 @@
 #include "lib_test.h"
 
 #include "base/spec.h"
-#include "base/util.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 /* The last line that was logged. */
 static char logged[512];

@@ -4,8 +4,6 @@
 
 #include "lib_test.h"
 
-#include <string.h>
-
 static const char *suggest(const char *typed)
 {
 	static const char *const words[] = { "flows", "interface", "top",

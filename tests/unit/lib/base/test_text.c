@@ -2,13 +2,10 @@
 #include "lib_test.h"
 
 #include "base/text.h"
-#include "base/util.h"
 
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <netobs/flow.h>
-#include <stdio.h>
-#include <string.h>
 
 /* Of exactly the size that is promised, so that the address sanitizer sees more. */
 static char *room_for(size_t most)

@@ -5,8 +5,6 @@
 
 #include "base/times.h"
 
-#include <stdlib.h>
-
 enum { ROUNDS = 1000000 };
 
 /* The first bound that it does not exceed, else the last class. */

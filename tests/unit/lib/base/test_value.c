@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "base/util.h"
 #include "base/options.h"
 #include "lib_test.h"
-
-#include <errno.h>
 
 TEST(durations_are_milliseconds_rounded_up)
 {

@@ -5,10 +5,8 @@
 #include <poll.h>
 #include <sched.h>
 #include <semaphore.h>
-#include <stdbool.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 /* How often the thread may run a piece of work, and may report one. */
 static sem_t may_run, may_write, written;

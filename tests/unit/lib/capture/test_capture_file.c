@@ -4,10 +4,6 @@
 #include "lib_capture.h"
 #include "lib_test.h"
 #include "lib_witness.h"
-#include "base/util.h"
-
-#include <errno.h>
-#include <string.h>
 
 enum { ETHER_LEN = 14, IPV4 = 0x0800, IPV6 = 0x86dd, ARP = 0x0806 };
 

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "drops/drop_names.h"
-
-#include <stdlib.h>
 
 static const struct {
 	const char *cause, *function;

@@ -2,13 +2,9 @@
 /* Names of reasons are those of the kernel that the test runs under, if it has any. */
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "drops/drop_names.h"
 
 #include <bpf/btf.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct log silent;
 

@@ -2,7 +2,6 @@
 /* Each drop is in one record, waiting, or outside, and in a record of its flow only. */
 #include "drops/flow_drops.h"
 
-#include "base/util.h"
 #include "bpf/parse/headers.h"
 #include "host/host.h"
 #include "lib_seed.h"
@@ -10,8 +9,6 @@
 
 #include <netobs/drop.h>
 #include <netobs/flow.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { NETNS = 100, OTHER_NETNS = 101, IFINDEX = 7, OTHER_IFINDEX = 8 };
 

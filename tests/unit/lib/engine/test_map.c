@@ -3,7 +3,6 @@
 #include "engine/map.h"
 
 #include "lib_test.h"
-#include "base/util.h"
 
 #include "bpf/types.h"
 

@@ -3,12 +3,9 @@
 #include "engine/control_group.h"
 
 #include "lib_test.h"
-#include "base/util.h"
 
 #include <fcntl.h>
 #include <ftw.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 enum { FILES = 12 };

@@ -9,10 +9,6 @@
 #include "engine/rates.h"
 #include "flows/flow_table.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { ROUNDS = 20000, LIST = 7, INTERVALS = 50, FLOWS = 300 };
 
 /* What a number or an identifier means while something uses it. */

@@ -2,12 +2,7 @@
 /* Expressions that are not filters, and filters that not all kinds of links support. */
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "filter/filter.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct log silent;
 

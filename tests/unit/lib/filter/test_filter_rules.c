@@ -4,9 +4,6 @@
 
 #include "filter/filter.h"
 
-#include <errno.h>
-#include <string.h>
-
 enum { REPLACEMENTS = 600 };
 
 static struct filter *make_list(const char *const *expressions, uint32_t n)

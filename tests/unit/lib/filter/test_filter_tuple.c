@@ -2,12 +2,10 @@
 /* Which packets match, by their addresses, ports and protocol alone. */
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "filter/filter.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <string.h>
 
 static void set_addr(uint8_t addr[16], const char *text)
 {

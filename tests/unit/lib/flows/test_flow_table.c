@@ -4,11 +4,7 @@
 #include "lib_seed.h"
 #include "lib_test.h"
 #include "lib_world.h"
-#include "base/util.h"
 #include "host/netif.h"
-
-#include <stddef.h>
-#include <stdlib.h>
 
 enum { MANY = 5000 };
 

@@ -4,11 +4,8 @@
 #include "lib_test.h"
 #include "base/pages.h"
 #include "base/hash.h"
-#include "base/util.h"
 #include "bpf/store/log.h"
 
-#include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 
 enum {

@@ -8,10 +8,6 @@
 
 #include <netobs/flow.h>
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { BUCKETS = 4, PART_BITS = 5, ROUNDS = 200 };
 
 _Static_assert(1 << PART_BITS == BUCKETS * CONN_WAYS, "one part");

@@ -5,9 +5,6 @@
 #include "lib_world.h"
 #include "flows/observe.h"
 #include "flows/sighting.h"
-#include "base/util.h"
-
-#include <string.h>
 
 enum { POINTS = 8, LINKS = 10, NAMESPACES = 5 };
 

@@ -3,9 +3,6 @@
 #include "lib_test.h"
 #include "lib_world.h"
 #include "flows/merge.h"
-#include "base/util.h"
-
-#include <string.h>
 
 static const struct volume delta = { 3, 300, 342 };
 

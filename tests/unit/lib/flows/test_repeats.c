@@ -3,8 +3,6 @@
 #include "lib_test.h"
 #include "flows/merge.h"
 
-#include <stdlib.h>
-
 enum { KEYS = 20000, EVERY = 10 };
 
 /* splitmix64: any spreading will do. */

@@ -5,10 +5,6 @@
 #include "lib_test.h"
 #include "bpf/store/tally.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { ENTRIES = 200000 };
 
 static uint64_t random_bits(int bits)

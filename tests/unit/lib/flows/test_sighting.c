@@ -4,9 +4,6 @@
 #include "lib_test.h"
 #include "lib_world.h"
 #include "flows/sighting.h"
-#include "base/util.h"
-
-#include <string.h>
 
 #define TAG(id) ((id) | VLAN_PRESENT)
 

@@ -2,16 +2,11 @@
 /* Groups of flows: their keys, which end is the server's, sums, rows and JSON. */
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "group/keys.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <netinet/in.h>
 #include <netobs/group.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { SYN = 0x02, ACK = 0x10 };
 

@@ -3,12 +3,8 @@
 #include "lib_test.h"
 #include "lib_wait.h"
 
-#include <errno.h>
 #include <netobs/names.h>
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 static int queue = 256; /* questions that can wait */
 

@@ -3,14 +3,8 @@
 #include "lib_seed.h"
 #include "lib_test.h"
 
-#include "base/util.h"
-
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netobs/networks.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static void read_address(const char *text, uint8_t bytes[16])
 {

@@ -3,13 +3,7 @@
 #include "lib_series.h"
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "group/keys.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- What has a series ----------------------------------------------------------------- */
 

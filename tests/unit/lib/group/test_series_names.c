@@ -4,11 +4,6 @@
 #include "lib_series.h"
 #include "lib_test.h"
 
-#include "base/util.h"
-
-#include <stdio.h>
-#include <string.h>
-
 /* A flow from a process in a container. @name: ""; it is not known */
 static void add_from(struct netobs_series *series, const char *id,
 		     const char *name, uint64_t bytes)

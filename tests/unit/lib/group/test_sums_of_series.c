@@ -7,12 +7,7 @@
 #include "lib_series.h"
 #include "lib_test.h"
 
-#include "base/util.h"
-
-#include <errno.h>
 #include <malloc.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum {
 	SERVICES = 10000,

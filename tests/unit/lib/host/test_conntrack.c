@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Answers of ctnetlink, made by hand: whole, odd, cut short and interrupted; and the kernel's, for which there is no room. */
 #include "lib_test.h"
-#include "base/util.h"
 #include "host/conntrack.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_conntrack.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <sched.h>
-#include <stdbool.h>
-#include <string.h>
 #include <sys/socket.h>
 
 enum {

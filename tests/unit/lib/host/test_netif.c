@@ -2,10 +2,6 @@
 /* The list of interfaces, and how they are stacked. */
 #include "lib_test.h"
 #include "host/netif.h"
-#include "base/util.h"
-
-#include <stdio.h>
-#include <string.h>
 
 /* Every number from 1 to 100, in an order that is not sorted. */
 static void fill(struct netifs *netifs)

@@ -4,9 +4,6 @@
 #include "lib_witness.h"
 #include "host/selection.h"
 
-#include <errno.h>
-#include <string.h>
-
 static struct patterns patterns_of(const char *const *texts)
 {
 	struct patterns patterns = { 0 };

@@ -2,13 +2,10 @@
 /* Link messages, made by hand: whole, odd and cut short. */
 #include "lib_test.h"
 #include "host/rtnl.h"
-#include "base/util.h"
 
 #include <linux/if_arp.h>
 #include <linux/if_link.h>
 #include <linux/if_tunnel.h>
-#include <stdbool.h>
-#include <string.h>
 #include <sys/socket.h>
 
 enum { BUILD_MAX = 1024 };

@@ -3,10 +3,6 @@
 #include "lib_test.h"
 #include "lib_witness.h"
 #include "host/selection.h"
-#include "base/util.h"
-
-#include <errno.h>
-#include <string.h>
 
 static const struct log silent;
 

@@ -3,15 +3,12 @@
 #include "nat/mapping_questions.h"
 
 #include "base/clock.h"
-#include "base/util.h"
 #include "bpf/parse/headers.h"
 #include "host/host.h"
 #include "lib_test.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <linux/netlink.h>
-#include <string.h>
 #include <sys/socket.h>
 
 enum { SPACES = 2, KERNEL = 0, READER = 1 };

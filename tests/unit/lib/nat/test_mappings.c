@@ -3,13 +3,11 @@
 #include "nat/mappings.h"
 
 #include "base/clock.h"
-#include "base/util.h"
 #include "bpf/parse/headers.h"
 #include "host/conntrack.h"
 #include "lib_test.h"
 
 #include <arpa/inet.h>
-#include <string.h>
 #include <sys/socket.h>
 
 enum { EVENTS_MAX = 16, WALK = 4096, DUE_MAX = 64 };

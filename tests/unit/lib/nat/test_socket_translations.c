@@ -3,13 +3,11 @@
 #include "nat/translations.h"
 
 #include "base/clock.h"
-#include "base/util.h"
 #include "bpf/parse/headers.h"
 #include "lib_test.h"
 
 #include <arpa/inet.h>
 #include <netobs/flow.h>
-#include <string.h>
 
 enum { LOCAL_PORT = 40000, SERVICE_PORT = 80, BACKEND_PORT = 8080 };
 enum { SECOND = 1000, SPACE = 4026531992, COOKIE = 7, ANOTHER = 8 };

@@ -3,14 +3,11 @@
 #include "nat/translation_table.h"
 
 #include "base/clock.h"
-#include "base/util.h"
 #include "bpf/parse/headers.h"
 #include "lib_seed.h"
 #include "lib_test.h"
 
 #include <arpa/inet.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
 enum {

@@ -3,18 +3,13 @@
 #include "nat/translations.h"
 
 #include "base/clock.h"
-#include "base/util.h"
 #include "bpf/parse/headers.h"
 #include "nat/translation_search.h"
 #include "host/host.h"
 #include "lib_test.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netobs/flow.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
 enum { CLIENT_SIDE = 3, SERVER_SIDE = 4, CLIENT_PORT = 40000, SECOND = 1000 };

@@ -2,11 +2,6 @@
 /* Records of callers with structs that are smaller or larger than the library's. */
 #include "record/any.h"
 #include "lib_test.h"
-#include "base/util.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 /* A point of a later library, which knows more. */
 struct later_point {

@@ -3,11 +3,6 @@
 #include "lib_fields.h"
 #include "lib_test.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "base/util.h"
 #include "cli/view/row.h"
 #include "cli/view/view.h"
 #include "record/any.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "lib_test.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include <netobs/flow.h>
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))

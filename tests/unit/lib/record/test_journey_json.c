@@ -4,9 +4,6 @@
 
 #include "record/any.h"
 
-#include <errno.h>
-#include <string.h>
-
 static struct netobs_journey make_journey(void)
 {
 	return (struct netobs_journey){

@@ -3,7 +3,6 @@
 #include "lib_test.h"
 
 #include <netobs/mapping.h>
-#include <string.h>
 
 static struct netobs_mapping make_mapping(void)
 {

@@ -3,11 +3,6 @@
 
 #include "record/any.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static _Alignas(PACK_ALIGN) char packed[PACK_MAX];
 static struct unpacked unpacked;
 

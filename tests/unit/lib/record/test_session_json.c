@@ -2,12 +2,7 @@
 /* Sessions as JSON, and packed. */
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "record/any.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 static struct netobs_session make_session(void)
 {

@@ -6,10 +6,6 @@
 #include "lib_seed.h"
 #include "lib_test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <netobs/session.h>
 
 #include "base/conversation.h"

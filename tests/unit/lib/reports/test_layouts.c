@@ -2,9 +2,6 @@
 /* Records of all layouts, and those whose ends or times are doubtful. */
 #include "lib_test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "reports/flow_face.h"

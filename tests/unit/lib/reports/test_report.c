@@ -2,9 +2,6 @@
 /* What the service map takes from records in JSON, and which it refuses. */
 #include "lib_test.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "reports/report.h"
 
 #define ENDS "\"SrcAddr\":\"10.0.0.1\",\"DstAddr\":\"10.0.0.2\""

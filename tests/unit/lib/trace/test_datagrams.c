@@ -2,12 +2,9 @@
 /* Journeys of datagrams: which events are of the same one. */
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "trace/journeys.h"
 
 #include <netinet/in.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { US = 1000, LEFT = 10, RIGHT = 11, SOCKET = 77, LENGTH = 108 };
 enum { WAIT_US = 200 * 1000 * 1000 };

@@ -2,11 +2,7 @@
 /* Journeys of events that are written down. test_journeys_model.c has random ones. */
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "trace/journeys.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 enum { US = 1000, MS = 1000 * US, VETH = 10, PEER = 11, FAR = 12 };
 enum { HERE = 1, THERE = 2 };

@@ -6,11 +6,7 @@
 #include "lib_seed.h"
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "trace/journeys.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 enum {
 	CONNECTIONS = 260,

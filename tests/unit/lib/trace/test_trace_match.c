@@ -2,12 +2,10 @@
 /* Which connections an expression chooses: by a segment of either direction, whichever end is first. */
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "bpf/parse/headers.h"
 #include "trace/trace_state.h"
 
 #include <arpa/inet.h>
-#include <string.h>
 
 struct end {
 	const char *addr;

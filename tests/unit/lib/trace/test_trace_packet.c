@@ -5,7 +5,6 @@
 #include "trace/trace_packet.h"
 
 #include <netinet/in.h>
-#include <string.h>
 
 static const uint8_t v4[2][16] = { { [10] = 0xff, 0xff, 10, 0, 0, 1 },
 				   { [10] = 0xff, 0xff, 192, 0, 2, 7 } };

@@ -4,10 +4,7 @@
 
 #include "trace/trace_state.h"
 
-#include <errno.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 static const struct log silent;
 static const char any[16] = "a thread", unit[16] = "netobs-unit";

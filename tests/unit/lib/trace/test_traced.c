@@ -2,11 +2,7 @@
 /* Connections by what the programs report: offsets in streams, ends, tuples, and what is kept. */
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "trace/traced.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 enum { FIN = 1, SYN = 2, RST = 4, ACK = 16 };
 

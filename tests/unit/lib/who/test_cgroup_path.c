@@ -2,12 +2,7 @@
 /* Containers and pods in paths of control groups. */
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "who/container_facts.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define ID "3f4c9a0b1d2e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8"
 #define OTHER "00000000000000000000000000000000000000000000000000000000000000ff"

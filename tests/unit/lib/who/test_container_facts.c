@@ -2,13 +2,8 @@
 /* Names in the files of container runtimes, and texts that have none. */
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "lib_seed.h"
 #include "who/container_facts.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define ID "3f4c9a0b1d2e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8"
 #define OTHER "00000000000000000000000000000000000000000000000000000000000000ff"

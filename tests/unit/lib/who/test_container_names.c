@@ -3,20 +3,14 @@
 #include "lib_test.h"
 #include "lib_wait.h"
 
-#include "base/util.h"
 #include "lib_seed.h"
 #include "who/container_names.h"
 #include "who/container_places.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define ID "3f4c9a0b1d2e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8"
 #define OTHER "00000000000000000000000000000000000000000000000000000000000000ff"

@@ -6,13 +6,9 @@
 #include "lib_seed.h"
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "who/owner_table.h"
 
 #include <netinet/in.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { ROOM = 20000, SOCKETS = 400, ADDRESSES = 12, STEPS = 4000 };
 

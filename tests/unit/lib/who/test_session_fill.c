@@ -2,12 +2,9 @@
 /* What programs report about a socket, as a record. */
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "who/sessions.h"
 
-#include <errno.h>
 #include <netinet/tcp.h>
-#include <string.h>
 
 static const struct clock wall_is_1000_ahead = { .wall_offset = 1000 };
 

@@ -2,9 +2,7 @@
 /* Clients of the control socket that do not read, and those that ask too late. */
 #include "lib_test.h"
 
-#include <stdlib.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock_ms.h"
 #include "service/control/control_client.h"

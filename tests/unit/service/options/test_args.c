@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "lib_test.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/options.h"
 #include "service/options/args.h"
 

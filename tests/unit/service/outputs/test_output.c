@@ -2,15 +2,10 @@
 #include "lib_stdout.h"
 #include "lib_test.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include <netobs/flow.h>
 
-#include "base/util.h"
 #include "service/outputs/output.h"
 
 static struct netobs_flow some_flow(void)

@@ -2,12 +2,7 @@
 /* What became of records, by the names of sinks that come and go. */
 #include "lib_test.h"
 
-#include "base/util.h"
-
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <netobs/flow.h>
 

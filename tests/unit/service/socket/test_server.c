@@ -3,15 +3,11 @@
 #include "lib_test.h"
 #include "lib_wait.h"
 
-#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock_ms.h"
 #include "service/socket/server.h"
