@@ -86,25 +86,19 @@ static int take_bytes(const void *bytes, size_t len, void *user)
 	return 0;
 }
 
-static int setup(void **state)
+static void open_fixture(struct fixture *f)
 {
-	static struct fixture f;
-
-	memset(&f, 0, sizeof(f));
-	*state = &f;
-	lab_enter(&f.lab);
-	return 0;
+	lab_enter(&f->lab);
 }
 
-static int teardown(void **state)
+static void close_fixture(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	netobs_packet_writer_free(f->writer);
 	netobs_free(f->capture);
 	lab_leave(&f->lab);
-	return 0;
 }
+
+TEST_FIXTURE(struct fixture, open_fixture, close_fixture)
 
 static struct netobs_capture_opts options(struct fixture *f)
 {
@@ -147,7 +141,7 @@ static void end(struct fixture *f)
 	assert_int_equal(netobs_dispatch(f->capture), -ECANCELED);
 }
 
-#define CASE(name) TEST_OF(name, struct fixture *f, setup, teardown)
+#define CASE(name) TEST_OF(name, struct fixture *f, set_up, tear_down)
 
 CASE(packets_are_delivered_and_counted)
 {

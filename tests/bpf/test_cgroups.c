@@ -76,27 +76,21 @@ static uint32_t look_after(struct fixture *f)
 	return steps;
 }
 
-static int set_up(void **state)
+static void begin(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-
 	lab_enter(&f->lab);
 	f->fds[0] = f->fds[1] = -1;
-	*state = f;
-	return 0;
 }
 
-static int tear_down(void **state)
+static void end(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	close_fd(&f->fds[0]);
 	close_fd(&f->fds[1]);
 	session_programs_close(&f->programs);
 	lab_leave(&f->lab);
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(struct fixture, begin, end)
 
 TEST_WITH(those_without_a_socket_are_removed_in_parts, set_up, tear_down)
 {

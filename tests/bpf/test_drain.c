@@ -64,29 +64,25 @@ static void on_entries(void *ctx, enum drain_reading reading,
 		read_entry(ctx, reading, entries[i]);
 }
 
-static int setup(void **state)
+static void begin(struct fixture *f)
 {
-	static struct fixture f;
 	static const struct netobs_opts opts = { .max_flows = ROOM };
 	const struct store_options options = { .opts = &opts };
 	int err;
 
-	f = (struct fixture){ 0 };
-	*state = &f;
-	err = store_open(&f.store, &options, &f.silent);
-	fold_init(&f.fold, &f.store.secret, ROOM, 0);
-	drain_init(&f.drain, &f.store, &f.fold, on_entries, &f);
-	return err;
+	err = store_open(&f->store, &options, &f->silent);
+	fold_init(&f->fold, &f->store.secret, ROOM, 0);
+	drain_init(&f->drain, &f->store, &f->fold, on_entries, f);
+	assert_int_equal(err, 0);
 }
 
-static int teardown(void **state)
+static void end(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	fold_done(&f->fold);
 	store_close(&f->store);
-	return 0;
 }
+
+TEST_FIXTURE(struct fixture, begin, end)
 
 static void forget(struct fixture *f)
 {
@@ -183,7 +179,7 @@ static void assert_each_once(const uint8_t *seen, uint32_t n)
 			fail_msg("flow %u came %u times", i, seen[i]);
 }
 
-#define CASE(name) TEST_OF(name, struct fixture *f, setup, teardown)
+#define CASE(name) TEST_OF(name, struct fixture *f, set_up, tear_down)
 
 CASE(drain_of_nothing_brings_nothing)
 {
@@ -325,17 +321,16 @@ CASE(killed_drain_leaves_no_entry_that_it_reported)
 	}
 }
 
-TEST_WITH(drain_may_be_given_up_at_any_step, setup, teardown)
+CASE(drain_may_be_given_up_at_any_step)
 {
-	struct fixture *f = *state;
-
 	for (uint32_t steps = 0; steps < 40; steps += 3) {
 		fill_fold(f, 0, 0, LARGE - 3000);
 		fill_overflow(f, 0, LARGE - 3000, LARGE);
 		drain_start(&f->drain, 0);
 		for (uint32_t i = 0; i < steps; i++)
 			assert_true(drain_step(&f->drain) > 0);
-		teardown(state);
-		assert_int_equal(setup(state), 0);
+		end(f);
+		memset(f, 0, sizeof(*f));
+		begin(f);
 	}
 }

@@ -13,26 +13,23 @@ struct fixture {
 	struct generation generation;
 };
 
-static int setup(void **state)
+static void begin(struct fixture *f)
 {
-	static struct fixture f;
 	static const struct netobs_opts opts = { .max_flows = 64 };
 	const struct store_options options = { .opts = &opts };
 
-	f = (struct fixture){ 0 };
-	*state = &f;
-	return store_open(&f.store, &options, &f.silent) ||
-	       generation_init(&f.generation, &f.store);
+	assert_int_equal(store_open(&f->store, &options, &f->silent) ||
+				 generation_init(&f->generation, &f->store),
+			 0);
 }
 
-static int teardown(void **state)
+static void end(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	generation_done(&f->generation);
 	store_close(&f->store);
-	return 0;
 }
+
+TEST_FIXTURE(struct fixture, begin, end)
 
 /* True when it settles within a handful of waits. */
 static bool settles(struct generation *generation)
@@ -58,7 +55,7 @@ static void assert_all_write_to(const struct fixture *f, uint32_t generation)
 		assert_int_equal(f->store.cpus[cpu].generation, generation);
 }
 
-#define CASE(name) TEST_OF(name, struct fixture *f, setup, teardown)
+#define CASE(name) TEST_OF(name, struct fixture *f, set_up, tear_down)
 
 CASE(flip_sends_every_cpu_to_the_other)
 {

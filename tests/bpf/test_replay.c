@@ -64,17 +64,19 @@ static struct netobs_stats stats_of(const struct fixture *f)
 	return stats;
 }
 
-TEST(flows_have_the_files_times_and_sizes)
+TEST_FIXTURE(struct fixture, create, done)
+
+#define CASE(name) TEST_OF(name, struct fixture *f, set_up, tear_down)
+
+CASE(flows_have_the_files_times_and_sizes)
 {
 	const struct netobs_flow *flow;
-	struct fixture f;
 
-	create(&f);
-	add(&f, 1, 0, 5);
-	add(&f, 1, 1, 0);
-	add(&f, 1, 2, 250000);
-	assert_int_equal(replay(&f), 1);
-	flow = &f.witness.flows[0].flow;
+	add(f, 1, 0, 5);
+	add(f, 1, 1, 0);
+	add(f, 1, 2, 250000);
+	assert_int_equal(replay(f), 1);
+	flow = &f->witness.flows[0].flow;
 	assert_int_equal(flow->packets, 3);
 	assert_int_equal(flow->bytes, 3 * INJECT_BYTES);
 	assert_int_equal(flow->l2_bytes, 3 * (INJECT_BYTES + ETHER_LEN));
@@ -83,9 +85,8 @@ TEST(flows_have_the_files_times_and_sizes)
 	assert_true(flow->has & NETOBS_HAS_MAC);
 	assert_int_equal(flow->n_points, 0);
 	assert_int_equal(flow->end_reason, NETOBS_END_FORCED);
-	assert_int_equal(stats_of(&f).exported.packets, 3);
-	assert_int_equal(stats_of(&f).seen.packets, 3);
-	done(&f);
+	assert_int_equal(stats_of(f).exported.packets, 3);
+	assert_int_equal(stats_of(f).seen.packets, 3);
 }
 
 TEST(link_header_that_was_not_there_is_not_shown)
@@ -108,92 +109,77 @@ TEST(link_header_that_was_not_there_is_not_shown)
 }
 
 /* Drains fall where the file's clock says, and nothing is counted once less. */
-TEST(intervals_pass_on_the_files_clock)
+CASE(intervals_pass_on_the_files_clock)
 {
-	struct fixture f;
-
-	create(&f);
-	f.opts.interval_ms = 1000;
+	f->opts.interval_ms = 1000;
 	for (uint32_t i = 0; i < 10; i++)
-		add(&f, 1, i / 2, i % 2 * 500000);
-	add(&f, 1, 1000, 0); /* empty intervals in between bring nothing */
-	assert_int_equal(replay(&f), 6);
+		add(f, 1, i / 2, i % 2 * 500000);
+	add(f, 1, 1000, 0); /* empty intervals in between bring nothing */
+	assert_int_equal(replay(f), 6);
 	for (uint32_t i = 0; i < 5; i++) {
-		assert_int_equal(f.witness.flows[i].flow.packets, 2);
-		assert_int_equal(f.witness.flows[i].flow.start_ns,
+		assert_int_equal(f->witness.flows[i].flow.packets, 2);
+		assert_int_equal(f->witness.flows[i].flow.start_ns,
 				 (T0 + i) * NSEC_PER_SEC);
 	}
-	assert_int_equal(f.witness.flows[5].flow.packets, 1);
-	assert_int_equal(f.witness.packets, 11);
-	done(&f);
+	assert_int_equal(f->witness.flows[5].flow.packets, 1);
+	assert_int_equal(f->witness.packets, 11);
 }
 
-TEST(idle_flows_end_in_gaps_of_the_file)
+CASE(idle_flows_end_in_gaps_of_the_file)
 {
-	struct fixture f;
-
-	create(&f);
-	f.opts.interval_ms = 1000;
-	f.opts.active_timeout_ms = 600000;
-	f.opts.idle_timeout_ms = 15000;
-	add(&f, 1, 0, 0);
-	add(&f, 1, 1, 0);
-	add(&f, 1, 100, 0);
-	assert_int_equal(replay(&f), 2);
-	assert_int_equal(f.witness.flows[0].flow.packets, 2);
-	assert_int_equal(f.witness.flows[0].flow.end_reason, NETOBS_END_IDLE);
-	assert_int_equal(f.witness.flows[0].flow.end_ns, (T0 + 1) * NSEC_PER_SEC);
-	assert_int_equal(f.witness.flows[1].flow.packets, 1);
-	assert_int_equal(f.witness.flows[1].flow.end_reason, NETOBS_END_FORCED);
-	done(&f);
-}
-
-TEST(packets_out_of_order_stretch_the_flow)
-{
-	struct fixture f;
-
-	create(&f);
-	add(&f, 1, 3, 0);
-	add(&f, 1, 1, 0);
-	add(&f, 1, 2, 0);
-	assert_int_equal(replay(&f), 1);
-	assert_int_equal(f.witness.flows[0].flow.packets, 3);
-	assert_int_equal(f.witness.flows[0].flow.start_ns,
+	f->opts.interval_ms = 1000;
+	f->opts.active_timeout_ms = 600000;
+	f->opts.idle_timeout_ms = 15000;
+	add(f, 1, 0, 0);
+	add(f, 1, 1, 0);
+	add(f, 1, 100, 0);
+	assert_int_equal(replay(f), 2);
+	assert_int_equal(f->witness.flows[0].flow.packets, 2);
+	assert_int_equal(f->witness.flows[0].flow.end_reason, NETOBS_END_IDLE);
+	assert_int_equal(f->witness.flows[0].flow.end_ns,
 			 (T0 + 1) * NSEC_PER_SEC);
-	assert_int_equal(f.witness.flows[0].flow.end_ns, (T0 + 3) * NSEC_PER_SEC);
-	done(&f);
+	assert_int_equal(f->witness.flows[1].flow.packets, 1);
+	assert_int_equal(f->witness.flows[1].flow.end_reason, NETOBS_END_FORCED);
 }
 
-TEST(many_flows_come_through)
+CASE(packets_out_of_order_stretch_the_flow)
+{
+	add(f, 1, 3, 0);
+	add(f, 1, 1, 0);
+	add(f, 1, 2, 0);
+	assert_int_equal(replay(f), 1);
+	assert_int_equal(f->witness.flows[0].flow.packets, 3);
+	assert_int_equal(f->witness.flows[0].flow.start_ns,
+			 (T0 + 1) * NSEC_PER_SEC);
+	assert_int_equal(f->witness.flows[0].flow.end_ns,
+			 (T0 + 3) * NSEC_PER_SEC);
+}
+
+CASE(many_flows_come_through)
 {
 	enum { FLOWS = 60000 }; /* more than a log takes */
-	struct fixture f;
 
-	create(&f);
-	f.opts.max_flows = 2000; /* drained early, not lost */
+	f->opts.max_flows = 2000; /* drained early, not lost */
 	for (uint32_t i = 0; i < FLOWS; i++)
-		add(&f, i, 0, i);
-	assert_true(replay(&f) >= FLOWS);
-	assert_int_equal(f.witness.packets, FLOWS);
-	assert_int_equal(f.witness.errors, 0);
-	assert_true(stats_of(&f).early_drains > 0);
-	done(&f);
+		add(f, i, 0, i);
+	assert_true(replay(f) >= FLOWS);
+	assert_int_equal(f->witness.packets, FLOWS);
+	assert_int_equal(f->witness.errors, 0);
+	assert_true(stats_of(f).early_drains > 0);
 }
 
 /* Whatever a snap length leaves: counted with the length on the wire. */
-TEST(packets_cut_short_at_any_length_are_counted)
+CASE(packets_cut_short_at_any_length_are_counted)
 {
 	uint8_t frame[64];
 	uint32_t len = inject_frame(1, frame);
 	struct netobs_stats stats;
-	struct fixture f;
 
-	create(&f);
 	for (uint32_t cut = 0; cut <= len; cut++)
-		capture_packet(&f.capture, T0, 0, frame, cut, len);
-	assert_true(replay(&f) >= 1);
-	stats = stats_of(&f);
-	assert_int_equal(f.witness.errors, 0);
+		capture_packet(&f->capture, T0, 0, frame, cut, len);
+	assert_true(replay(f) >= 1);
+	stats = stats_of(f);
+	assert_int_equal(f->witness.errors, 0);
 	assert_int_equal(stats.seen.packets, len + 1);
 	assert_int_equal(stats.exported.packets +
 				 stats.unparsed[NETOBS_UNPARSED_SHORT].packets +
@@ -201,45 +187,32 @@ TEST(packets_cut_short_at_any_length_are_counted)
 			 len + 1);
 	assert_int_equal(stats.exported.bytes,
 			 stats.exported.packets * INJECT_BYTES);
-	done(&f);
 }
 
-TEST(file_that_ends_in_a_packet_gives_what_came_before)
+CASE(file_that_ends_in_a_packet_gives_what_came_before)
 {
-	struct fixture f;
-
-	create(&f);
-	add(&f, 1, 0, 0);
-	add(&f, 1, 1, 0);
-	add(&f, 2, 2, 0);
-	assert_int_equal(ftruncate(f.capture.fd, 24 + 3 * 16 + 2 * 52 + 20), 0);
-	assert_int_equal(replay(&f), -EBADMSG);
-	assert_int_equal(f.witness.n_flows, 1);
-	assert_int_equal(f.witness.packets, 2);
-	assert_int_equal(f.witness.errors, 1);
-	done(&f);
+	add(f, 1, 0, 0);
+	add(f, 1, 1, 0);
+	add(f, 2, 2, 0);
+	assert_int_equal(ftruncate(f->capture.fd, 24 + 3 * 16 + 2 * 52 + 20), 0);
+	assert_int_equal(replay(f), -EBADMSG);
+	assert_int_equal(f->witness.n_flows, 1);
+	assert_int_equal(f->witness.packets, 2);
+	assert_int_equal(f->witness.errors, 1);
 }
 
-TEST(file_without_packets_gives_nothing)
+CASE(file_without_packets_gives_nothing)
 {
-	struct fixture f;
-
-	create(&f);
-	assert_int_equal(replay(&f), 0);
-	assert_int_equal(f.witness.n_flows, 0);
-	assert_int_equal(f.witness.errors, 0);
-	done(&f);
+	assert_int_equal(replay(f), 0);
+	assert_int_equal(f->witness.n_flows, 0);
+	assert_int_equal(f->witness.errors, 0);
 }
 
-TEST(file_that_is_not_there_is_an_error)
+CASE(file_that_is_not_there_is_an_error)
 {
-	struct fixture f;
-
-	create(&f);
-	assert_int_equal(netobs_new(&f.opts, &f.ctx), 0);
-	assert_int_equal(replay_file(f.ctx, "/tmp/no/such.pcap"), -ENOENT);
-	assert_int_equal(f.witness.errors, 1);
-	done(&f);
+	assert_int_equal(netobs_new(&f->opts, &f->ctx), 0);
+	assert_int_equal(replay_file(f->ctx, "/tmp/no/such.pcap"), -ENOENT);
+	assert_int_equal(f->witness.errors, 1);
 }
 
 static struct netobs *stopped_by_its_flows;
@@ -250,31 +223,23 @@ static void stop_at_a_flow(const struct netobs_record *record, void *user)
 	netobs_stop(stopped_by_its_flows);
 }
 
-TEST(replay_can_be_stopped)
+CASE(replay_can_be_stopped)
 {
-	struct fixture f;
-
-	create(&f);
-	f.opts.interval_ms = 1000;
-	f.opts.on_record = stop_at_a_flow;
+	f->opts.interval_ms = 1000;
+	f->opts.on_record = stop_at_a_flow;
 	for (uint32_t i = 0; i < 100; i++)
-		add(&f, 1, i, 0);
-	assert_int_equal(netobs_new(&f.opts, &f.ctx), 0);
-	stopped_by_its_flows = f.ctx;
-	assert_int_equal(replay_file(f.ctx, f.capture.path), -ECANCELED);
-	assert_in_range(f.witness.packets, 1, 3);
-	done(&f);
+		add(f, 1, i, 0);
+	assert_int_equal(netobs_new(&f->opts, &f->ctx), 0);
+	stopped_by_its_flows = f->ctx;
+	assert_int_equal(replay_file(f->ctx, f->capture.path), -ECANCELED);
+	assert_in_range(f->witness.packets, 1, 3);
 }
 
-TEST(context_replays_once)
+CASE(context_replays_once)
 {
-	struct fixture f;
-
-	create(&f);
-	add(&f, 1, 0, 0);
-	assert_int_equal(replay(&f), 1);
-	assert_int_equal(replay_file(f.ctx, f.capture.path), -EINVAL);
-	assert_int_equal(netobs_start(f.ctx), -EALREADY);
-	assert_int_equal(f.witness.n_flows, 1);
-	done(&f);
+	add(f, 1, 0, 0);
+	assert_int_equal(replay(f), 1);
+	assert_int_equal(replay_file(f->ctx, f->capture.path), -EINVAL);
+	assert_int_equal(netobs_start(f->ctx), -EALREADY);
+	assert_int_equal(f->witness.n_flows, 1);
 }

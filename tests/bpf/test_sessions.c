@@ -38,24 +38,18 @@ static void on_session(const struct netobs_record *record, void *user)
 		f->n_open[i]++;
 }
 
-static int set_up(void **state)
+static void begin(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-
 	lab_enter(&f->lab);
-	*state = f;
-	return 0;
 }
 
-static int tear_down(void **state)
+static void end(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	netobs_free(f->sessions);
 	lab_leave(&f->lab);
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(struct fixture, begin, end)
 
 /* False: this kernel lacks a required feature, and the start says so. */
 static bool start(struct fixture *f, uint64_t disabled, uint32_t interval_ms)

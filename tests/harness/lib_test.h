@@ -58,4 +58,25 @@ int tests_run(CMFixtureFunction set_up, CMFixtureFunction tear_down);
 	TEST_ADD(name, name##_run, set_up, tear_down) \
 	static void name(__attribute__((unused)) fixture)
 
+/*
+ * set_up() and tear_down() of a file whose cases each have a zeroed @type, which @begin(type *)
+ * fills and @end(type *) clears.
+ */
+#define TEST_FIXTURE(type, begin, end)                 \
+	static int set_up(void **state)                \
+	{                                              \
+		type *made = calloc(1, sizeof(*made)); \
+                                                       \
+		assert_non_null(made);                 \
+		*state = made;                         \
+		begin(made);                           \
+		return 0;                              \
+	}                                              \
+	static int tear_down(void **state)             \
+	{                                              \
+		end(*state);                           \
+		free(*state);                          \
+		return 0;                              \
+	}
+
 #endif

@@ -16,27 +16,21 @@ struct fixture {
 	size_t n_readers;
 };
 
-static int setup(void **state)
+static void begin(struct fixture *f)
 {
-	static struct fixture f;
-
-	f = (struct fixture){ 0 };
-	assert_int_equal(capture_listen_open(&f.listener, "127.0.0.1:0",
+	assert_int_equal(capture_listen_open(&f->listener, "127.0.0.1:0",
 					     NETOBS_PCAPNG),
 			 0);
-	*state = &f;
-	return 0;
 }
 
-static int teardown(void **state)
+static void end(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	for (size_t i = 0; i < f->n_readers; i++)
 		close(f->readers[i]);
 	capture_listen_close(&f->listener);
-	return 0;
 }
+
+TEST_FIXTURE(struct fixture, begin, end)
 
 static int reader_connect(const struct fixture *f)
 {
@@ -73,7 +67,7 @@ static void add_readers(struct fixture *f, size_t n)
 }
 
 /* One that has gone takes no place. */
-TEST_WITH(too_many_readers_are_refused, setup, teardown)
+TEST_WITH(too_many_readers_are_refused, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	const struct server_client *last;
@@ -92,7 +86,7 @@ TEST_WITH(too_many_readers_are_refused, setup, teardown)
 }
 
 /* With the timeout, the kernel would end the connection of one that reads nothing. */
-TEST_WITH(readers_may_pause, setup, teardown)
+TEST_WITH(readers_may_pause, set_up, tear_down)
 {
 	struct fixture *f = *state;
 	int timeout_ms = -1;

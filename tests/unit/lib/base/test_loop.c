@@ -13,30 +13,24 @@ struct fixture {
 	int err; /* what a call returns */
 };
 
-static int set_up(void **state)
+static void begin(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-
 	assert_int_equal(loop_open(&f->loop), 0);
 	for (int i = 0; i < 3; i++) {
 		f->fds[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		assert_true(f->fds[i] >= 0);
 	}
-	*state = f;
-	return 0;
 }
 
-static int tear_down(void **state)
+static void end(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	for (int i = 0; i < 3; i++)
 		close_fd(&f->fds[i]);
 	loop_close(&f->loop);
 	loop_close(&f->loop);
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(struct fixture, begin, end)
 
 static int note_call(void *arg, int fd)
 {

@@ -121,45 +121,43 @@ TEST(link_header_cut_short_is_no_network_header)
 	}
 }
 
-TEST(ethernet_is_taken_as_it_is)
+TEST_FIXTURE(struct reading, create, done)
+
+#define CASE(name) TEST_OF(name, struct reading *r, set_up, tear_down)
+
+CASE(ethernet_is_taken_as_it_is)
 {
 	uint8_t bytes[60];
-	struct reading r;
 	struct frame frame;
 
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = i + 1;
-	create(&r);
-	capture_start(&r.capture, CAPTURE_ETHERNET);
-	capture_packet(&r.capture, 1700000000, 123456, bytes, sizeof(bytes),
+	capture_start(&r->capture, CAPTURE_ETHERNET);
+	capture_packet(&r->capture, 1700000000, 123456, bytes, sizeof(bytes),
 		       9000);
-	assert_int_equal(open_it(&r), 0);
-	assert_false(capture_file_hides_link(&r.file));
-	assert_int_equal(capture_file_next(&r.file, &frame), 1);
+	assert_int_equal(open_it(r), 0);
+	assert_false(capture_file_hides_link(&r->file));
+	assert_int_equal(capture_file_next(&r->file, &frame), 1);
 	assert_int_equal(frame.ns, 1700000000123456000LL);
 	assert_int_equal(frame.len, sizeof(bytes));
 	assert_int_equal(frame.wire_len, 9000);
 	assert_memory_equal(frame.bytes, bytes, sizeof(bytes));
-	assert_int_equal(r.file.packets, 1);
-	done(&r);
+	assert_int_equal(r->file.packets, 1);
 }
 
-TEST(frames_shorter_than_a_header_stay_short)
+CASE(frames_shorter_than_a_header_stay_short)
 {
 	static const uint8_t bytes[] = { 1, 2, 3 };
-	struct reading r;
 	struct frame frame;
 
-	create(&r);
-	capture_start(&r.capture, CAPTURE_ETHERNET);
-	capture_packet(&r.capture, 1, 0, bytes, sizeof(bytes), sizeof(bytes));
-	assert_int_equal(open_it(&r), 0);
+	capture_start(&r->capture, CAPTURE_ETHERNET);
+	capture_packet(&r->capture, 1, 0, bytes, sizeof(bytes), sizeof(bytes));
+	assert_int_equal(open_it(r), 0);
 	memset(&frame, 0xee, sizeof(frame));
-	assert_int_equal(capture_file_next(&r.file, &frame), 1);
+	assert_int_equal(capture_file_next(&r->file, &frame), 1);
 	assert_int_equal(frame.len, sizeof(bytes));
 	assert_int_equal(frame.wire_len, sizeof(bytes));
 	assert_memory_equal(frame.bytes, bytes, sizeof(bytes));
-	done(&r);
 }
 
 TEST(long_frames_are_cut)
@@ -304,7 +302,7 @@ static void write_mixed(struct reading *r)
 	BLOCK(r, 2, 0, 0, 1000000, 4, 44, IPV4_WORD); /* the former kind */
 }
 
-TEST(interfaces_of_a_file_may_differ)
+CASE(interfaces_of_a_file_may_differ)
 {
 	static const struct {
 		int64_t ns;
@@ -319,15 +317,13 @@ TEST(interfaces_of_a_file_may_differ)
 		{ 0, 16, 90, IPV4, false, "eth0" },
 		{ 1000000000, 18, 58, IPV4, true, NULL },
 	};
-	struct reading r;
 	struct frame frame;
 
-	create(&r);
-	write_mixed(&r);
-	assert_int_equal(open_it(&r), 0);
-	assert_true(capture_file_hides_link(&r.file));
+	write_mixed(r);
+	assert_int_equal(open_it(r), 0);
+	assert_true(capture_file_hides_link(&r->file));
 	for (size_t i = 0; i < ARRAY_SIZE(expected); i++) {
-		assert_int_equal(capture_file_next(&r.file, &frame), 1);
+		assert_int_equal(capture_file_next(&r->file, &frame), 1);
 		assert_int_equal(frame.ns, expected[i].ns);
 		assert_int_equal(frame.len, expected[i].len);
 		assert_int_equal(frame.wire_len, expected[i].wire_len);
@@ -340,12 +336,11 @@ TEST(interfaces_of_a_file_may_differ)
 		else
 			assert_null(frame.interface);
 	}
-	assert_int_equal(capture_file_next(&r.file, &frame), 0);
-	assert_int_equal(r.file.packets, ARRAY_SIZE(expected));
-	capture_file_report(&r.file);
-	assert_true(witness_read(&r.witness,
+	assert_int_equal(capture_file_next(&r->file, &frame), 0);
+	assert_int_equal(r->file.packets, ARRAY_SIZE(expected));
+	capture_file_report(&r->file);
+	assert_true(witness_read(&r->witness,
 				 "1 packets are in no flow: link type 147"));
-	done(&r);
 }
 
 /* To the end, or to what is damaged. @return packets; the last result is in @ret_result */
@@ -499,30 +494,23 @@ TEST(link_types_that_are_not_known_are_named)
 	}
 }
 
-TEST(file_that_cannot_be_opened_is_named)
+CASE(file_that_cannot_be_opened_is_named)
 {
-	struct reading r;
-
-	create(&r);
-	assert_int_equal(capture_file_open(&r.file, "/tmp/no/such.pcap", &r.log),
+	assert_int_equal(capture_file_open(&r->file, "/tmp/no/such.pcap", &r->log),
 			 -ENOENT);
-	assert_true(witness_read(&r.witness, "/tmp/no/such.pcap"));
-	capture_file_close(&r.file);
-	assert_true(capture_file_open(&r.file, "/tmp", &r.log) < 0);
-	assert_int_equal(r.witness.errors, 2);
-	done(&r);
+	assert_true(witness_read(&r->witness, "/tmp/no/such.pcap"));
+	capture_file_close(&r->file);
+	assert_true(capture_file_open(&r->file, "/tmp", &r->log) < 0);
+	assert_int_equal(r->witness.errors, 2);
 }
 
-TEST(file_without_packets_ends_at_once)
+CASE(file_without_packets_ends_at_once)
 {
-	struct reading r;
 	struct frame frame;
 
-	create(&r);
-	capture_start(&r.capture, CAPTURE_ETHERNET);
-	assert_int_equal(open_it(&r), 0);
-	assert_int_equal(capture_file_next(&r.file, &frame), 0);
-	assert_int_equal(r.file.packets, 0);
-	assert_int_equal(r.witness.errors, 0);
-	done(&r);
+	capture_start(&r->capture, CAPTURE_ETHERNET);
+	assert_int_equal(open_it(r), 0);
+	assert_int_equal(capture_file_next(&r->file, &frame), 0);
+	assert_int_equal(r->file.packets, 0);
+	assert_int_equal(r->witness.errors, 0);
 }

@@ -19,14 +19,21 @@ struct fixture {
 	struct flow_drops drops;
 };
 
-static void open_drops(struct fixture *f, bool per_interface)
+static void open_drops(struct fixture *f)
 {
-	const struct flow_drops_options options = { .per_interface =
-							    per_interface };
-
 	f->host = (struct host){ .log = &silent };
-	flow_drops_init(&f->drops, &f->host, &options, &silent);
+	flow_drops_init(&f->drops, &f->host, &(struct flow_drops_options){ 0 },
+			&silent);
 }
+
+static void close_drops(struct fixture *f)
+{
+	flow_drops_close(&f->drops);
+}
+
+TEST_FIXTURE(struct fixture, open_drops, close_drops)
+
+#define CASE(name) TEST_OF(name, struct fixture *f, set_up, tear_down)
 
 static void assert_identity(const struct flow_drops *drops)
 {
@@ -110,84 +117,72 @@ static void assert_has(const struct netobs_flow *flow, uint64_t packets)
 	assert_int_equal(flow->drop_bytes, packets * 100);
 }
 
-TEST(a_record_takes_the_drops_of_its_tuple_once)
+CASE(a_record_takes_the_drops_of_its_tuple_once)
 {
 	struct netobs_flow flow = flow_of(1, 2), back = flow_of(2, 1),
 			   again = flow_of(1, 2);
 	struct netobs_drop first = drop_of(1, 2, 5), last = drop_of(1, 2, 7),
 			   other = drop_of(1, 3, 9);
-	struct fixture f;
 
-	open_drops(&f, false);
 	last.reason = 4;
 	last.last_ns = 2;
-	note(&f, &last);
-	note(&f, &first);
-	note(&f, &other);
-	fill(&f, &back);
+	note(f, &last);
+	note(f, &first);
+	note(f, &other);
+	fill(f, &back);
 	assert_has(&back, 0);
-	fill(&f, &flow);
+	fill(f, &flow);
 	assert_has(&flow, 12);
 	assert_true(flow.has & NETOBS_HAS_DROP_REASON);
 	assert_int_equal(flow.drop_reason, 4);
 	assert_string_equal(flow.drop_cause, "SKB_DROP_REASON_4");
-	fill(&f, &again);
+	fill(f, &again);
 	assert_has(&again, 0);
-	assert_int_equal(f.drops.counts.pending.packets, 9);
-	flow_drops_close(&f.drops);
+	assert_int_equal(f->drops.counts.pending.packets, 9);
 }
 
 /* The last one decides, also where the kernel states none. */
-TEST(a_reason_is_that_of_the_last_drop)
+CASE(a_reason_is_that_of_the_last_drop)
 {
 	struct netobs_drop known = drop_of(1, 2, 1), unknown = drop_of(1, 2, 1);
 	struct netobs_flow flow = flow_of(1, 2);
-	struct fixture f;
 
-	open_drops(&f, false);
 	unknown.record.has &= ~(uint32_t)NETOBS_DROP_HAS_REASON;
 	unknown.last_ns = 9;
-	note(&f, &unknown);
-	note(&f, &known);
-	fill(&f, &flow);
+	note(f, &unknown);
+	note(f, &known);
+	fill(f, &flow);
 	assert_has(&flow, 2);
 	assert_false(flow.has & NETOBS_HAS_DROP_REASON);
-	flow_drops_close(&f.drops);
 }
 
-TEST(benign_ones_are_apart)
+CASE(benign_ones_are_apart)
 {
 	struct netobs_drop drop = drop_of(1, 2, 5);
 	struct netobs_flow flow = flow_of(1, 2);
-	struct fixture f;
 
-	open_drops(&f, false);
 	drop.kind = NETOBS_DROP_BENIGN;
-	note(&f, &drop);
+	note(f, &drop);
 	drop.kind = NETOBS_DROP_UNSPECIFIED;
-	note(&f, &drop);
-	fill(&f, &flow);
+	note(f, &drop);
+	fill(f, &flow);
 	assert_has(&flow, 5);
-	assert_int_equal(f.drops.counts.benign.packets, 5);
-	assert_int_equal(f.drops.counts.all.packets, 5);
-	flow_drops_close(&f.drops);
+	assert_int_equal(f->drops.counts.benign.packets, 5);
+	assert_int_equal(f->drops.counts.all.packets, 5);
 }
 
-TEST(another_namespace_is_another_flow)
+CASE(another_namespace_is_another_flow)
 {
 	struct netobs_drop drop = drop_of(1, 2, 5);
 	struct netobs_flow flow = flow_of(1, 2);
-	struct fixture f;
 
-	open_drops(&f, false);
 	drop.netns_inode = OTHER_NETNS;
-	note(&f, &drop);
-	fill(&f, &flow);
+	note(f, &drop);
+	fill(f, &flow);
 	assert_has(&flow, 0);
-	flow_drops_expire(&f.drops, INT64_MAX);
-	assert_int_equal(f.drops.counts.no_flow.packets, 5);
-	assert_identity(&f.drops);
-	flow_drops_close(&f.drops);
+	flow_drops_expire(&f->drops, INT64_MAX);
+	assert_int_equal(f->drops.counts.no_flow.packets, 5);
+	assert_identity(&f->drops);
 }
 
 TEST(interfaces_decide_where_each_has_records)
@@ -205,9 +200,10 @@ TEST(interfaces_decide_where_each_has_records)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct netobs_drop drop = drop_of(1, 2, 5);
 		struct netobs_flow flow = flow_of(1, 2);
-		struct fixture f;
+		struct fixture f = { 0 };
 
-		open_drops(&f, rows[i].per_interface);
+		open_drops(&f);
+		f.drops.options.per_interface = rows[i].per_interface;
 		drop.ifindex = rows[i].ifindex;
 		note(&f, &drop);
 		fill(&f, &flow);
@@ -216,114 +212,99 @@ TEST(interfaces_decide_where_each_has_records)
 	}
 }
 
-TEST(tuples_before_and_after_translation_are_the_flows)
+CASE(tuples_before_and_after_translation_are_the_flows)
 {
 	struct netobs_drop before = drop_of(5, 6, 1), own = drop_of(1, 2, 2),
 			   after = drop_of(3, 4, 4), other = drop_of(3, 2, 8);
 	struct netobs_flow flow = flow_of(1, 2);
-	struct fixture f;
 
-	open_drops(&f, false);
 	flow.has |= NETOBS_HAS_XLAT | NETOBS_HAS_XLAT_PORTS | NETOBS_HAS_ORIG |
 		    NETOBS_HAS_ORIG_PORTS;
 	set_end(flow.xlat_src, &flow.xlat_src_port, 3);
 	set_end(flow.xlat_dst, &flow.xlat_dst_port, 4);
 	set_end(flow.orig_src, &flow.orig_src_port, 5);
 	set_end(flow.orig_dst, &flow.orig_dst_port, 6);
-	note(&f, &before);
-	note(&f, &own);
-	note(&f, &after);
-	note(&f, &other);
-	fill(&f, &flow);
+	note(f, &before);
+	note(f, &own);
+	note(f, &after);
+	note(f, &other);
+	fill(f, &flow);
 	assert_has(&flow, 7);
-	flow_drops_close(&f.drops);
 }
 
-TEST(types_of_icmp_are_ports)
+CASE(types_of_icmp_are_ports)
 {
 	struct netobs_drop drop = drop_of(1, 2, 5);
 	struct netobs_flow flow = flow_of(1, 2);
-	struct fixture f;
 
-	open_drops(&f, false);
 	drop.protocol = flow.proto = IP_PROTO_ICMP;
 	drop.src_port = flow.src_port = flow.dst_port = 0;
 	drop.dst_port = 3 << 8 | 1;
 	flow.has = NETOBS_HAS_ICMP;
 	flow.icmp_type = 3;
 	flow.icmp_code = 1;
-	note(&f, &drop);
-	fill(&f, &flow);
+	note(f, &drop);
+	fill(f, &flow);
 	assert_has(&flow, 5);
-	flow_drops_close(&f.drops);
 }
 
-TEST(what_has_no_tuple_is_outside)
+CASE(what_has_no_tuple_is_outside)
 {
 	struct netobs_drop drop = drop_of(1, 2, 1);
-	struct fixture f;
 
-	open_drops(&f, false);
 	drop.record.has = NETOBS_DROP_HAS_REASON;
-	note(&f, &drop);
+	note(f, &drop);
 	drop.record.has |= NETOBS_DROP_HAS_ADDRS;
-	note(&f, &drop);
+	note(f, &drop);
 	drop.record.has |= NETOBS_DROP_HAS_PORTS;
 	drop.netns_inode = 0;
-	note(&f, &drop);
-	assert_int_equal(f.drops.counts.no_tuple.packets, 3);
+	note(f, &drop);
+	assert_int_equal(f->drops.counts.no_tuple.packets, 3);
 	drop.record.has = NETOBS_DROP_HAS_REST;
-	note(&f, &drop);
-	assert_int_equal(f.drops.counts.no_room.packets, 1);
-	flow_drops_close(&f.drops);
+	note(f, &drop);
+	assert_int_equal(f->drops.counts.no_room.packets, 1);
 }
 
-TEST(more_than_there_is_room_for_are_counted)
+CASE(more_than_there_is_room_for_are_counted)
 {
 	enum { MORE = 100 };
 	struct netobs_drop drop = drop_of(1, 2, 1);
 	struct netobs_flow flow = flow_of(1, 2);
-	struct fixture f;
 
-	open_drops(&f, false);
 	for (uint32_t i = 0; i < FLOW_DROPS_MAX + MORE; i++) {
 		drop.src_port = (uint16_t)i;
 		drop.src[12] = (uint8_t)(i >> 16);
-		flow_drops_note(&f.drops, &drop);
+		flow_drops_note(&f->drops, &drop);
 	}
-	assert_identity(&f.drops);
-	assert_int_equal(f.drops.counts.no_room.packets, MORE);
-	assert_int_equal(f.drops.n_waiting, FLOW_DROPS_MAX);
+	assert_identity(&f->drops);
+	assert_int_equal(f->drops.counts.no_room.packets, MORE);
+	assert_int_equal(f->drops.n_waiting, FLOW_DROPS_MAX);
 	/* The oldest ones made room. */
 	flow.src_port = MORE - 1;
 	flow.src[12] = 0;
-	fill(&f, &flow);
+	fill(f, &flow);
 	assert_has(&flow, 0);
 	flow.src_port = MORE;
-	fill(&f, &flow);
+	fill(f, &flow);
 	assert_has(&flow, 1);
-	flow_drops_close(&f.drops);
 }
 
-TEST(what_is_dropped_all_the_time_takes_a_few_places)
+CASE(what_is_dropped_all_the_time_takes_a_few_places)
 {
 	enum { INTERVALS = 1000, WAIT = 360 };
 	struct netobs_drop drop = drop_of(1, 2, 1);
 	struct netobs_flow flow = flow_of(1, 2);
-	struct fixture f;
 
-	open_drops(&f, false);
 	for (int i = 0; i < INTERVALS; i++) {
-		f.drops.flip_ns = i;
-		note(&f, &drop);
-		flow_drops_expire(&f.drops, i - WAIT);
-		assert_in_range(f.drops.n_waiting, 1, 6);
+		f->drops.flip_ns = i;
+		note(f, &drop);
+		flow_drops_expire(&f->drops, i - WAIT);
+		assert_in_range(f->drops.n_waiting, 1, 6);
 	}
 	/* None goes before its time, nor long after it. */
-	assert_in_range(f.drops.counts.pending.packets, WAIT, WAIT * 5 / 4 + 1);
-	fill(&f, &flow);
+	assert_in_range(f->drops.counts.pending.packets, WAIT, WAIT * 5 / 4 + 1);
+	fill(f, &flow);
 	assert_in_range(flow.drop_packets, WAIT, WAIT * 5 / 4 + 1);
-	flow_drops_close(&f.drops);
 }
 
 /* ---- A model -------------------------------------------------------------------------- */
@@ -365,11 +346,11 @@ static void model_expire(struct model *model, struct fixture *f, int end)
 TEST(random_drops_are_as_in_a_model)
 {
 	struct model *model = calloc(1, sizeof(*model));
-	struct fixture f;
+	struct fixture f = { 0 };
 
 	assert_non_null(model);
 	srand(test_seed());
-	open_drops(&f, false);
+	open_drops(&f);
 	for (int now = 0; now < STEPS; now++) {
 		const int at = rand() % FLOWS, netns = rand() % 4 == 0;
 		struct netobs_drop drop = drop_of((uint8_t)at, (uint8_t)(at / 2),

@@ -24,10 +24,8 @@ struct fixture {
 	uint64_t born_ns;
 };
 
-static int setup(void **state)
+static void begin(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-
 	f->part = f->bodies;
 	f->table = (struct connections){
 		.buckets = f->buckets,
@@ -41,18 +39,14 @@ static int setup(void **state)
 	for (size_t i = 0; i < HASH_FLOW_WORDS; i++)
 		f->table.secret.connection[i] = (uint32_t)rand();
 	assert_int_equal(health_init(&f->health, &f->table), 0);
-	*state = f;
-	return 0;
 }
 
-static int teardown(void **state)
+static void end(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	health_done(&f->health);
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(struct fixture, begin, end)
 
 /* Of packets from port @src to port @dst. */
 static struct flow_key key_of(uint16_t src, uint16_t dst, uint8_t flags)
@@ -105,7 +99,7 @@ static struct netobs_flow record_of(struct fixture *f, const struct flow_key *ke
 	return record;
 }
 
-#define CASE(name) TEST_OF(name, struct fixture *f, setup, teardown)
+#define CASE(name) TEST_OF(name, struct fixture *f, set_up, tear_down)
 
 CASE(values_are_those_of_the_flows_direction)
 {

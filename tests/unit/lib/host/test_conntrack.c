@@ -33,26 +33,19 @@ struct state {
 	uint32_t n;
 };
 
-static int set_up(void **state)
+static void begin(struct state *made)
 {
-	struct state *made = calloc(1, sizeof(*made));
-
-	assert_non_null(made);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, made->ends), 0);
 	made->list.fd = made->ends[READER];
-	*state = made;
-	return 0;
 }
 
-static int tear_down(void **state)
+static void end(struct state *made)
 {
-	struct state *made = *state;
-
 	close(made->ends[KERNEL]);
 	close(made->ends[READER]);
-	free(made);
-	return 0;
 }
+
+TEST_FIXTURE(struct state, begin, end)
 
 static void begin_message(struct packet *packet, uint16_t type, uint16_t flags)
 {

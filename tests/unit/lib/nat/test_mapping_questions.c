@@ -52,11 +52,8 @@ static void take_warning(int level, const char *message, void *user)
 	state->n_warnings++;
 }
 
-static int set_up(void **state)
+static void begin(struct state *made)
 {
-	struct state *made = calloc(1, sizeof(*made));
-
-	assert_non_null(made);
 	for (uint32_t i = 0; i < SPACES; i++) {
 		made->netns[i] = (struct netns){ .inode = 100 + i, .rtnl_fd = 0 };
 		sockets[i].err = 0;
@@ -71,22 +68,18 @@ static int set_up(void **state)
 		      true, NULL, NULL);
 	mapping_questions_init(&made->questions, &made->mappings, &made->log);
 	made->questions.open = open_socket;
-	*state = made;
-	return 0;
 }
 
-static int tear_down(void **state)
+static void end(struct state *made)
 {
-	struct state *made = *state;
-
 	mapping_questions_done(&made->questions);
 	mappings_done(&made->mappings);
 	translation_table_done(&made->table);
 	for (uint32_t i = 0; i < SPACES; i++)
 		close_fd(&sockets[i].ends[KERNEL]);
-	free(made);
-	return 0;
 }
+
+TEST_FIXTURE(struct state, begin, end)
 
 static void pass_s(struct state *state, int64_t seconds)
 {

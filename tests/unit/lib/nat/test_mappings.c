@@ -30,29 +30,22 @@ static void take_event(const struct netobs_record *record, void *user)
 	state->n_events++;
 }
 
-static int set_up(void **state)
+static void begin(struct state *made)
 {
-	struct state *made = calloc(1, sizeof(*made));
-
-	assert_non_null(made);
 	made->clock.wall_offset = 1000 * NSEC_PER_SEC;
 	assert_int_equal(translation_table_init(&made->table), 0);
 	mappings_init(&made->mappings, &made->table, &made->clock, NULL, true,
 		      take_event, made);
 	mappings_space(&made->mappings, 0)->complete_ns = NSEC_PER_SEC;
-	*state = made;
-	return 0;
 }
 
-static int tear_down(void **state)
+static void end(struct state *made)
 {
-	struct state *made = *state;
-
 	translation_table_done(&made->table);
 	mappings_done(&made->mappings);
-	free(made);
-	return 0;
 }
+
+TEST_FIXTURE(struct state, begin, end)
 
 static struct nat_tuple tuple_of(const char *src, uint16_t src_port,
 				 const char *dst, uint16_t dst_port)

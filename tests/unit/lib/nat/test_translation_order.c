@@ -75,22 +75,12 @@ static void use(struct translation_table *table, uint32_t number, uint8_t dir,
 			&tally);
 }
 
-static int set_up(void **state)
+static void begin(struct translation_table *table)
 {
-	struct translation_table *table = malloc(sizeof(*table));
-
-	assert_non_null(table);
 	assert_int_equal(translation_table_init(table), 0);
-	*state = table;
-	return 0;
 }
 
-static int tear_down(void **state)
-{
-	translation_table_done(*state);
-	free(*state);
-	return 0;
-}
+TEST_FIXTURE(struct translation_table, begin, translation_table_done)
 
 #define CASE(name) \
 	TEST_OF(name, struct translation_table *table, set_up, tear_down)

@@ -176,26 +176,17 @@ static const struct ends4 received = { "192.0.2.1", "10.0.0.2", 80, CLIENT_PORT 
 /* Another client of the same server. */
 static const struct ends4 other = { "10.0.0.9", "192.0.2.1", 1111, 80 };
 
-static int setup(void **state)
+static void begin(struct translations *translations)
 {
-	struct translations *translations = malloc(sizeof(*translations));
-
 	assert_int_equal(translations_init(translations,
 					   &(struct translations_options){
 						   .knows_zones = true }),
 			 0);
-	*state = translations;
-	return 0;
 }
 
-static int teardown(void **state)
-{
-	translations_close(*state);
-	free(*state);
-	return 0;
-}
+TEST_FIXTURE(struct translations, begin, translations_close)
 
-#define CASE(name) TEST_OF(name, struct translations *t, setup, teardown)
+#define CASE(name) TEST_OF(name, struct translations *t, set_up, tear_down)
 
 CASE(a_report_names_all_four_faces)
 {

@@ -28,24 +28,19 @@ static void keep_journey(struct netobs_journey *journey, void *ctx)
 	world->got[world->n++] = *journey;
 }
 
-static int set_up(void **state)
+static void begin(struct world *world)
 {
-	struct world *world = calloc(1, sizeof(*world));
-
-	*state = world;
 	world->protocol = IPPROTO_UDP;
-	return journeys_new(keep_journey, world, &world->journeys);
+	assert_int_equal(journeys_new(keep_journey, world, &world->journeys), 0);
 }
 
-static int tear_down(void **state)
+static void end(struct world *world)
 {
-	struct world *world = *state;
-
 	journeys_free(world->journeys);
 	free(world->got);
-	free(world);
-	return 0;
 }
+
+TEST_FIXTURE(struct world, begin, end)
 
 /* ---- Events -------------------------------------------------------------------------------- */
 

@@ -25,23 +25,18 @@ static void keep_journey(struct netobs_journey *journey, void *ctx)
 	world->got[world->n++] = *journey;
 }
 
-static int set_up(void **state)
+static void open_fixture(struct world *world)
 {
-	struct world *world = calloc(1, sizeof(*world));
-
-	*state = world;
-	return journeys_new(keep_journey, world, &world->journeys);
+	assert_int_equal(journeys_new(keep_journey, world, &world->journeys), 0);
 }
 
-static int tear_down(void **state)
+static void close_fixture(struct world *world)
 {
-	struct world *world = *state;
-
 	journeys_free(world->journeys);
 	free(world->got);
-	free(world);
-	return 0;
 }
+
+TEST_FIXTURE(struct world, open_fixture, close_fixture)
 
 /* ---- Events -------------------------------------------------------------------------------- */
 

@@ -12,21 +12,12 @@ enum { FIN = 1, SYN = 2, RST = 4, ACK = 16 };
 #define HALF_CLOSED_NS (5000 * MS)
 #define UNANSWERED_NS (3000 * MS)
 
-static int set_up(void **state)
+static void begin(struct traced *traced)
 {
-	struct traced *traced = calloc(1, sizeof(*traced));
-
 	traced_begin(traced, 7, START_NS, true);
-	*state = traced;
-	return 0;
 }
 
-static int tear_down(void **state)
-{
-	traced_clear(*state);
-	free(*state);
-	return 0;
-}
+TEST_FIXTURE(struct traced, begin, traced_clear)
 
 static struct trace_report make_report(uint8_t point, uint8_t direction,
 				       uint32_t seq, uint8_t flags)

@@ -42,32 +42,26 @@ static void note_line(int level, const char *message, void *user)
 	snprintf(f->logged, sizeof(f->logged), "%s", message);
 }
 
-static int set_up(void **state)
+static void begin(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	assert_non_null(f);
 	snprintf(f->root, sizeof(f->root), "%s/netobs-root.XXXXXX",
 		 getenv("TMPDIR") ?: "/tmp");
 	assert_non_null(mkdtemp(f->root));
 	f->log = (struct log){ .write = note_line, .user = f };
 	assert_int_equal(loop_open(&f->loop), 0);
-	*state = f;
-	return 0;
 }
 
-static int tear_down(void **state)
+static void end(struct fixture *f)
 {
-	struct fixture *f = *state;
 	char command[PATH_MAX];
 
 	container_names_close(f->names);
 	loop_close(&f->loop);
 	snprintf(command, sizeof(command), "rm -rf '%s'", f->root);
 	assert_int_equal(system(command), 0);
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(struct fixture, begin, end)
 
 /* ---- Files -------------------------------------------------------------------------------- */
 

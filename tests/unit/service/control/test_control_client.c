@@ -22,26 +22,21 @@ static void count_request(struct control_client *client, void *user)
 	control_client_answer(client, NULL);
 }
 
-static int set_up(void **state)
+static void begin(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-
 	f->all.on_request = count_request;
 	f->all.user = f;
-	*state = f;
-	return control_clients_open(&f->all);
+	assert_int_equal(control_clients_open(&f->all), 0);
 }
 
-static int tear_down(void **state)
+static void end(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	control_clients_close(&f->all);
 	for (size_t i = 0; i < f->n_peers; i++)
 		close(f->peers[i]);
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(struct fixture, begin, end)
 
 static struct control_client *client_at(const struct fixture *f, size_t i)
 {

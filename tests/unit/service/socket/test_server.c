@@ -42,21 +42,18 @@ static const struct server_ops ops = {
 	.on_close = on_close,
 };
 
-static int set_up(void **state)
+static void begin(struct server *server)
 {
-	static struct server server;
-
 	n_connected = n_closed = 0;
-	assert_int_equal(server_open(&server, &ops), 0);
-	*state = &server;
-	return 0;
+	assert_int_equal(server_open(server, &ops), 0);
 }
 
-static int tear_down(void **state)
+static void end(struct server *server)
 {
-	server_close(*state, CLOSE_MS);
-	return 0;
+	server_close(server, CLOSE_MS);
 }
+
+TEST_FIXTURE(struct server, begin, end)
 
 static void serve(struct server *server, int ms)
 {
