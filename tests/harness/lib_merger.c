@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "lib_merger.h"
 
-#include "lib_test.h"
-#include "base/util.h"
-
-#include <string.h>
-
 struct merge_options merger_every_second(void)
 {
 	return (struct merge_options){
@@ -49,6 +44,34 @@ void merger_close(struct merger *merger)
 	merge_done(&merger->merge);
 	host_done(&merger->host);
 	witness_clear(&merger->witness);
+}
+
+const struct world_link merger_bridged[] = { { .ifindex = 1, .master = 3 },
+					     { .ifindex = 2, .master = 3 },
+					     { .ifindex = 3 },
+					     { .ifindex = 4 },
+					     { .ifindex = 0 } };
+
+static struct merger of_case;
+
+int merger_set_up(void **state)
+{
+	merger_open(&of_case, merger_every_second());
+	*state = &of_case;
+	return 0;
+}
+
+int merger_set_up_bridged(void **state)
+{
+	merger_open_in(&of_case, merger_every_second(), 1, merger_bridged);
+	*state = &of_case;
+	return 0;
+}
+
+int merger_tear_down(void **state)
+{
+	merger_close(*state);
+	return 0;
 }
 
 void merger_begin(struct merger *merger, enum merge_mode mode, int64_t flip_ms)

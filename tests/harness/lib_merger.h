@@ -3,9 +3,13 @@
 #ifndef HARNESS_LIB_MERGER_H
 #define HARNESS_LIB_MERGER_H
 
+#include "lib_test.h"
 #include "lib_witness.h"
 #include "lib_world.h"
 #include "flows/merge.h"
+
+/* Flags of entries: a packet that comes in, leaves, or leaves after it was seen here. */
+enum { IN = 0, OUT = KEY_EGRESS, ON = KEY_EGRESS | KEY_AGAIN };
 
 struct merger {
 	struct host host;
@@ -19,7 +23,7 @@ struct merger {
 /* A drain and a report per second, idle after 15 seconds. */
 struct merge_options merger_every_second(void);
 
-/* The same, but a flow is reported when it has ended, or after a minute. */
+/* Like merger_every_second(), but a flow is reported when it has ended, or after a minute. */
 struct merge_options merger_every_minute(void);
 
 /* @links: see world_build(). */
@@ -30,6 +34,19 @@ void merger_open_in(struct merger *merger, struct merge_options options,
 void merger_open(struct merger *merger, struct merge_options options);
 
 void merger_close(struct merger *merger);
+
+/* Four interfaces, of which 3 is a bridge over 1 and 2. */
+extern const struct world_link merger_bridged[];
+
+int merger_set_up(void **state);
+int merger_set_up_bridged(void **state);
+int merger_tear_down(void **state);
+
+/* Cases of struct merger *m, which reports every second: as merger_open() has it, or over merger_bridged. */
+#define MERGER_TEST(name) \
+	TEST_OF(name, struct merger *m, merger_set_up, merger_tear_down)
+#define BRIDGED_TEST(name) \
+	TEST_OF(name, struct merger *m, merger_set_up_bridged, merger_tear_down)
 
 /* Times are in milliseconds. */
 void merger_begin(struct merger *merger, enum merge_mode mode, int64_t flip_ms);

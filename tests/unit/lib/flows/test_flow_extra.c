@@ -2,9 +2,6 @@
 /* Data that features keep with each flow. */
 #include "lib_merger.h"
 #include "lib_test.h"
-#include "base/util.h"
-
-enum { IN = 0, ON = KEY_EGRESS | KEY_AGAIN };
 
 /* Two features: how many entries a flow had, and its packets twice. */
 struct doubled {
@@ -79,11 +76,10 @@ struct fixture {
 	struct flow_extra list[2];
 };
 
-static void open_fixture(struct fixture *f, const struct world_link *links)
+static void open_fixture(struct fixture *f)
 {
 	struct merge_options options = merger_every_second();
 
-	f->filled = (struct filled){ 0 };
 	f->list[0] = (struct flow_extra){ .size = sizeof(uint32_t),
 					  .note = note_entry,
 					  .join = join_entries,
@@ -95,106 +91,95 @@ static void open_fixture(struct fixture *f, const struct world_link *links)
 					  .fill = fill_packets,
 					  .ctx = &f->filled };
 	options.extras = (struct flow_extras){ f->list, ARRAY_SIZE(f->list) };
-	merger_open_in(&f->merger, options, 1, links);
+	merger_open_in(&f->merger, options, 1, merger_bridged);
 	assert_int_equal(f->merger.merge.table.extra_size, 24);
 }
 
-static const struct world_link bridged[] = {
-	PORT(1, 3), PORT(2, 3), { .ifindex = 3 }, { .ifindex = 4 }, { .ifindex = 0 }
-};
-
-TEST(records_have_the_data_of_all_points)
+static void close_fixture(struct fixture *f)
 {
-	struct fixture f;
-
-	open_fixture(&f, bridged);
-	for (uint32_t i = 1; i <= 3; i++) {
-		merger_begin(&f.merger, MERGE_INTERVAL, i * 1000);
-		merger_keep(&f.merger, 1, IN, 10, i * 1000 - 900, i * 1000 - 500);
-		merger_keep(&f.merger, 4, ON, 9, i * 1000 - 900, i * 1000 - 500);
-		merger_end(&f.merger);
-		assert_int_equal(f.filled.records, i);
-		assert_int_equal(f.filled.entries, 2 * i);
-		assert_int_equal(f.filled.packets, 19 * i);
-		assert_int_equal(f.filled.record_packets, 10 * i);
-	}
-	merger_close(&f.merger);
+	merger_close(&f->merger);
 }
 
-TEST(flows_that_are_not_kept_have_their_data)
+TEST_FIXTURE(struct fixture, open_fixture, close_fixture)
+
+#define CASE(name) TEST_OF(name, struct fixture *f, set_up, tear_down)
+
+CASE(records_have_the_data_of_all_points)
+{
+	for (uint32_t i = 1; i <= 3; i++) {
+		merger_begin(&f->merger, MERGE_INTERVAL, i * 1000);
+		merger_keep(&f->merger, 1, IN, 10, i * 1000 - 900,
+			    i * 1000 - 500);
+		merger_keep(&f->merger, 4, ON, 9, i * 1000 - 900, i * 1000 - 500);
+		merger_end(&f->merger);
+		assert_int_equal(f->filled.records, i);
+		assert_int_equal(f->filled.entries, 2 * i);
+		assert_int_equal(f->filled.packets, 19 * i);
+		assert_int_equal(f->filled.record_packets, 10 * i);
+	}
+}
+
+CASE(flows_that_are_not_kept_have_their_data)
 {
 	struct flow_entry entries[100];
-	struct fixture f;
 
 	for (uint32_t i = 0; i < ARRAY_SIZE(entries); i++) {
 		entries[i] = merger_entry(1, IN, i + 1, 100, 500);
 		entries[i].key.src_port = i + 1;
 	}
-	open_fixture(&f, bridged);
-	merger_begin(&f.merger, MERGE_INTERVAL, 1000);
-	merger_deliver(&f.merger, entries, ARRAY_SIZE(entries));
-	assert_true(f.filled.records >= 90);
-	merger_end(&f.merger);
-	assert_int_equal(f.filled.records, ARRAY_SIZE(entries));
-	assert_int_equal(f.filled.entries, ARRAY_SIZE(entries));
-	assert_int_equal(f.filled.packets, 5050);
-	merger_close(&f.merger);
+	merger_begin(&f->merger, MERGE_INTERVAL, 1000);
+	merger_deliver(&f->merger, entries, ARRAY_SIZE(entries));
+	assert_true(f->filled.records >= 90);
+	merger_end(&f->merger);
+	assert_int_equal(f->filled.records, ARRAY_SIZE(entries));
+	assert_int_equal(f->filled.entries, ARRAY_SIZE(entries));
+	assert_int_equal(f->filled.packets, 5050);
 }
 
 /* The one that leaves with other tags turns out to be the one that came in. */
-TEST(flows_that_become_one_join_their_data)
+CASE(flows_that_become_one_join_their_data)
 {
 	struct flow_entry in = merger_entry(1, IN, 5, 100, 200);
 	struct flow_entry out = merger_entry(4, ON, 5, 100, 200);
-	struct fixture f;
 
 	in.key.vlan = VLAN_PRESENT | 10;
 	out.key.vlan = VLAN_PRESENT | 20;
-	open_fixture(&f, bridged);
-	merger_begin(&f.merger, MERGE_FINAL, 1000);
-	merger_keep_entry(&f.merger, &out);
-	merger_keep_entry(&f.merger, &in);
-	assert_int_equal(f.merger.merge.table.count, 2);
-	merger_end(&f.merger);
-	assert_int_equal(f.filled.records, 1);
-	assert_int_equal(f.filled.entries, 2);
-	assert_int_equal(f.filled.packets, 10);
-	assert_int_equal(f.filled.record_packets, 5);
-	merger_close(&f.merger);
+	merger_begin(&f->merger, MERGE_FINAL, 1000);
+	merger_keep_entry(&f->merger, &out);
+	merger_keep_entry(&f->merger, &in);
+	assert_int_equal(f->merger.merge.table.count, 2);
+	merger_end(&f->merger);
+	assert_int_equal(f->filled.records, 1);
+	assert_int_equal(f->filled.entries, 2);
+	assert_int_equal(f->filled.packets, 10);
+	assert_int_equal(f->filled.record_packets, 5);
 }
 
 /* While the table grows and shrinks. */
-TEST(data_stay_with_their_flow)
+CASE(data_stay_with_their_flow)
 {
 	enum { FLOWS = 20000 };
-	struct fixture f;
 
-	open_fixture(&f, bridged);
 	for (int interval = 1; interval <= 3; interval++) {
 		uint32_t n = interval == 2 ? FLOWS : FLOWS / 100;
 
-		merger_begin(&f.merger, MERGE_INTERVAL, interval * 1000);
+		merger_begin(&f->merger, MERGE_INTERVAL, interval * 1000);
 		for (uint32_t i = 0; i < 2 * n; i++) {
 			struct flow_entry entry =
 				merger_entry(1, IN, 1, interval * 1000 - 900,
 					     interval * 1000 - 500);
 
 			entry.key.src_port = i % n;
-			merger_keep_entry(&f.merger, &entry);
+			merger_keep_entry(&f->merger, &entry);
 		}
-		merger_end(&f.merger);
-		assert_int_equal(f.filled.entries, f.filled.packets);
-		assert_int_equal(f.filled.packets, f.filled.record_packets);
-		assert_int_equal(f.filled.packets, f.merger.witness.packets);
+		merger_end(&f->merger);
+		assert_int_equal(f->filled.entries, f->filled.packets);
+		assert_int_equal(f->filled.packets, f->filled.record_packets);
+		assert_int_equal(f->filled.packets, f->merger.witness.packets);
 	}
-	merger_close(&f.merger);
 }
 
-TEST(flows_without_features_have_no_room)
+MERGER_TEST(flows_without_features_have_no_room)
 {
-	struct merger merger;
-
-	merger_open(&merger, merger_every_second());
-	assert_int_equal(merger.merge.table.extra_size, 0);
-	merger_close(&merger);
+	assert_int_equal(m->merge.table.extra_size, 0);
 }

@@ -3,72 +3,51 @@
 #include "bpf/parse/headers.h"
 #include "lib_merger.h"
 #include "lib_test.h"
-#include "base/util.h"
 
-enum {
-	IN = 0,
-	OUT = KEY_EGRESS,
-	ON = KEY_EGRESS | KEY_AGAIN,
-	FIN = 0x01,
-	SYN = 0x02,
-	RST = 0x04,
-	ACK = 0x10
-};
+enum { FIN = 0x01, SYN = 0x02, RST = 0x04, ACK = 0x10 };
 
-TEST(records_carry_what_came_since_the_last_one)
+MERGER_TEST(records_carry_what_came_since_the_last_one)
 {
-	struct merger m;
-
-	merger_open(&m, merger_every_second());
 	for (uint32_t i = 1; i <= 5; i++) {
-		merger_begin(&m, MERGE_INTERVAL, i * 1000);
-		merger_keep(&m, 1, IN, i, i * 1000 - 900, i * 1000 - 100);
-		merger_keep(&m, 1, IN, i, i * 1000 - 800, i * 1000 - 1);
-		merger_end(&m);
-		merger_assert_record(&m, i, 2 * i, NETOBS_END_ACTIVE);
-		assert_int_equal(m.merge.pending.packets, 0);
+		merger_begin(m, MERGE_INTERVAL, i * 1000);
+		merger_keep(m, 1, IN, i, i * 1000 - 900, i * 1000 - 100);
+		merger_keep(m, 1, IN, i, i * 1000 - 800, i * 1000 - 1);
+		merger_end(m);
+		merger_assert_record(m, i, 2 * i, NETOBS_END_ACTIVE);
+		assert_int_equal(m->merge.pending.packets, 0);
 	}
-	assert_int_equal(m.merge.exported.packets, 30);
-	assert_int_equal(merger_repeated(&m), 0);
-	merger_close(&m);
+	assert_int_equal(m->merge.exported.packets, 30);
+	assert_int_equal(merger_repeated(m), 0);
 }
 
-TEST(packets_on_their_way_at_the_flip_are_not_counted_again)
+MERGER_TEST(packets_on_their_way_at_the_flip_are_not_counted_again)
 {
-	struct merger m;
+	merger_begin(m, MERGE_INTERVAL, 1000);
+	merger_keep(m, 1, IN, 10, 100, 999);
+	merger_keep(m, 2, ON, 8, 101, 999);
+	merger_end(m);
+	merger_assert_record(m, 1, 10, NETOBS_END_ACTIVE);
+	assert_int_equal(merger_repeated(m), 8);
 
-	merger_open(&m, merger_every_second());
-	merger_begin(&m, MERGE_INTERVAL, 1000);
-	merger_keep(&m, 1, IN, 10, 100, 999);
-	merger_keep(&m, 2, ON, 8, 101, 999);
-	merger_end(&m);
-	merger_assert_record(&m, 1, 10, NETOBS_END_ACTIVE);
-	assert_int_equal(merger_repeated(&m), 8);
+	merger_drain(m, MERGE_INTERVAL, 2000, 2, ON, 2, 1000, 1001);
+	assert_int_equal(m->witness.n_flows, 1);
+	assert_int_equal(merger_repeated(m), 10);
 
-	merger_drain(&m, MERGE_INTERVAL, 2000, 2, ON, 2, 1000, 1001);
-	assert_int_equal(m.witness.n_flows, 1);
-	assert_int_equal(merger_repeated(&m), 10);
-
-	merger_begin(&m, MERGE_INTERVAL, 3000);
-	merger_end(&m);
-	assert_int_equal(m.merge.table.count, 0);
-	merger_close(&m);
+	merger_begin(m, MERGE_INTERVAL, 3000);
+	merger_end(m);
+	assert_int_equal(m->merge.table.count, 0);
 }
 
-TEST(flow_first_seen_elsewhere_after_the_flip_is_the_same)
+MERGER_TEST(flow_first_seen_elsewhere_after_the_flip_is_the_same)
 {
-	struct merger m;
-
-	merger_open(&m, merger_every_second());
-	merger_drain(&m, MERGE_INTERVAL, 1000, 1, IN, 10, 100, 999);
-	merger_assert_record(&m, 1, 10, NETOBS_END_ACTIVE);
-	merger_begin(&m, MERGE_INTERVAL, 2000);
-	merger_keep(&m, 2, ON, 11, 1000, 1500);
-	merger_keep(&m, 1, IN, 1, 1400, 1500);
-	merger_end(&m);
-	merger_assert_record(&m, 2, 1, NETOBS_END_ACTIVE);
-	assert_int_equal(merger_last_record(&m)->n_points, 2);
-	merger_close(&m);
+	merger_drain(m, MERGE_INTERVAL, 1000, 1, IN, 10, 100, 999);
+	merger_assert_record(m, 1, 10, NETOBS_END_ACTIVE);
+	merger_begin(m, MERGE_INTERVAL, 2000);
+	merger_keep(m, 2, ON, 11, 1000, 1500);
+	merger_keep(m, 1, IN, 1, 1400, 1500);
+	merger_end(m);
+	merger_assert_record(m, 2, 1, NETOBS_END_ACTIVE);
+	assert_int_equal(merger_last_record(m)->n_points, 2);
 }
 
 /* How long a reported flow is remembered, in case it turns up elsewhere. */
@@ -97,23 +76,19 @@ TEST(flow_is_remembered_while_it_may_return)
 	}
 }
 
-TEST(flow_too_young_waits_one_drain)
+MERGER_TEST(flow_too_young_waits_one_drain)
 {
-	struct merger m;
+	merger_drain(m, MERGE_INTERVAL, 1000, 1, IN, 3, 995, 999);
+	assert_int_equal(m->witness.n_flows, 0);
+	assert_int_equal(m->merge.pending.packets, 3);
 
-	merger_open(&m, merger_every_second());
-	merger_drain(&m, MERGE_INTERVAL, 1000, 1, IN, 3, 995, 999);
-	assert_int_equal(m.witness.n_flows, 0);
-	assert_int_equal(m.merge.pending.packets, 3);
-
-	merger_begin(&m, MERGE_INTERVAL, 2000);
-	merger_keep(&m, 1, IN, 2, 1000, 1001);
-	merger_keep(&m, 2, ON, 5, 995, 1001);
-	merger_end(&m);
-	merger_assert_record(&m, 1, 5, NETOBS_END_ACTIVE);
-	assert_int_equal(merger_last_record(&m)->n_points, 2);
-	assert_int_equal(m.merge.pending.packets, 0);
-	merger_close(&m);
+	merger_begin(m, MERGE_INTERVAL, 2000);
+	merger_keep(m, 1, IN, 2, 1000, 1001);
+	merger_keep(m, 2, ON, 5, 995, 1001);
+	merger_end(m);
+	merger_assert_record(m, 1, 5, NETOBS_END_ACTIVE);
+	assert_int_equal(merger_last_record(m)->n_points, 2);
+	assert_int_equal(m->merge.pending.packets, 0);
 }
 
 TEST(youth_matters_only_where_points_are_merged)
@@ -182,55 +157,41 @@ TEST(tcp_is_reported_when_it_has_ended)
 	}
 }
 
-TEST(active_timeout_reports_on_the_way)
+MERGER_TEST(active_timeout_reports_on_the_way)
 {
-	struct merge_options options = merger_every_second();
-	struct merger m;
-
-	options.active_timeout_ns = 3000 * NSEC_PER_MSEC;
-	merger_open(&m, options);
+	m->merge.options.active_timeout_ns = 3000 * NSEC_PER_MSEC;
 	for (uint32_t i = 1; i <= 9; i++) {
-		merger_drain(&m, MERGE_INTERVAL, i * 1000, 1, IN, 1,
+		merger_drain(m, MERGE_INTERVAL, i * 1000, 1, IN, 1,
 			     i * 1000 - 900, i * 1000 - 100);
-		assert_int_equal(m.witness.n_flows, i / 3);
-		assert_int_equal(m.merge.pending.packets, i % 3);
+		assert_int_equal(m->witness.n_flows, i / 3);
+		assert_int_equal(m->merge.pending.packets, i % 3);
 		if (i % 3 == 0)
-			merger_assert_record(&m, i / 3, 3, NETOBS_END_ACTIVE);
+			merger_assert_record(m, i / 3, 3, NETOBS_END_ACTIVE);
 	}
-	assert_int_equal(merger_last_record(&m)->start_ns, 6100 * NSEC_PER_MSEC);
-	assert_int_equal(merger_last_record(&m)->end_ns, 8900 * NSEC_PER_MSEC);
-	merger_close(&m);
+	assert_int_equal(merger_last_record(m)->start_ns, 6100 * NSEC_PER_MSEC);
+	assert_int_equal(merger_last_record(m)->end_ns, 8900 * NSEC_PER_MSEC);
 }
 
-TEST(idle_timeout_ends_a_flow)
+MERGER_TEST(idle_timeout_ends_a_flow)
 {
-	struct merge_options options = merger_every_minute();
-	struct merger m;
-
-	options.idle_timeout_ns = 2000 * NSEC_PER_MSEC;
-	merger_open(&m, options);
-	merger_drain(&m, MERGE_INTERVAL, 1000, 1, IN, 7, 100, 500);
-	merger_begin(&m, MERGE_INTERVAL, 2000);
-	merger_end(&m);
-	assert_int_equal(m.witness.n_flows, 0);
-	assert_int_equal(m.merge.pending.packets, 7);
-	merger_begin(&m, MERGE_INTERVAL, 3000);
-	merger_end(&m);
-	merger_assert_record(&m, 1, 7, NETOBS_END_IDLE);
-	assert_int_equal(m.merge.table.count, 0);
-	merger_close(&m);
+	m->merge.options.active_timeout_ns = 60000 * NSEC_PER_MSEC;
+	m->merge.options.idle_timeout_ns = 2000 * NSEC_PER_MSEC;
+	merger_drain(m, MERGE_INTERVAL, 1000, 1, IN, 7, 100, 500);
+	merger_begin(m, MERGE_INTERVAL, 2000);
+	merger_end(m);
+	assert_int_equal(m->witness.n_flows, 0);
+	assert_int_equal(m->merge.pending.packets, 7);
+	merger_begin(m, MERGE_INTERVAL, 3000);
+	merger_end(m);
+	merger_assert_record(m, 1, 7, NETOBS_END_IDLE);
+	assert_int_equal(m->merge.table.count, 0);
 }
 
-TEST(idle_flow_is_not_called_active)
+MERGER_TEST(idle_flow_is_not_called_active)
 {
-	struct merge_options options = merger_every_second();
-	struct merger m;
-
-	options.idle_timeout_ns = 400 * NSEC_PER_MSEC;
-	merger_open(&m, options);
-	merger_drain(&m, MERGE_INTERVAL, 1000, 1, IN, 7, 100, 600);
-	merger_assert_record(&m, 1, 7, NETOBS_END_IDLE);
-	merger_close(&m);
+	m->merge.options.idle_timeout_ns = 400 * NSEC_PER_MSEC;
+	merger_drain(m, MERGE_INTERVAL, 1000, 1, IN, 7, 100, 600);
+	merger_assert_record(m, 1, 7, NETOBS_END_IDLE);
 }
 
 TEST(early_drain_reports_for_lack_of_room)
@@ -265,18 +226,14 @@ TEST(explicit_drain_reports_all)
 	merger_close(&m);
 }
 
-TEST(shutdown_reports_all_and_keeps_nothing)
+MERGER_TEST(shutdown_reports_all_and_keeps_nothing)
 {
-	struct merge_options options = merger_every_minute();
-	struct merger m;
-
-	merger_open(&m, options);
-	merger_drain(&m, MERGE_INTERVAL, 1000, 1, IN, 2, 100, 999);
-	merger_drain(&m, MERGE_FINAL, 1500, 1, IN, 3, 1100, 1499);
-	merger_assert_record(&m, 1, 5, NETOBS_END_FORCED);
-	assert_int_equal(m.merge.table.count, 0);
-	assert_int_equal(m.merge.pending.packets, 0);
-	merger_close(&m);
+	m->merge.options.active_timeout_ns = 60000 * NSEC_PER_MSEC;
+	merger_drain(m, MERGE_INTERVAL, 1000, 1, IN, 2, 100, 999);
+	merger_drain(m, MERGE_FINAL, 1500, 1, IN, 3, 1100, 1499);
+	merger_assert_record(m, 1, 5, NETOBS_END_FORCED);
+	assert_int_equal(m->merge.table.count, 0);
+	assert_int_equal(m->merge.pending.packets, 0);
 }
 
 static void keep_flows(struct merger *m, uint32_t n, int64_t first_ms)
@@ -290,54 +247,45 @@ static void keep_flows(struct merger *m, uint32_t n, int64_t first_ms)
 	}
 }
 
-TEST(table_too_crowded_is_emptied)
+MERGER_TEST(table_too_crowded_is_emptied)
 {
-	struct merge_options options = merger_every_minute();
-	struct merger m;
+	m->merge.options.active_timeout_ns = 60000 * NSEC_PER_MSEC;
+	m->merge.options.max_flows = 10;
+	merger_begin(m, MERGE_INTERVAL, 1000);
+	keep_flows(m, 10, 100);
+	merger_end(m);
+	assert_int_equal(m->witness.n_flows, 0);
 
-	options.max_flows = 10;
-	merger_open(&m, options);
-	merger_begin(&m, MERGE_INTERVAL, 1000);
-	keep_flows(&m, 10, 100);
-	merger_end(&m);
-	assert_int_equal(m.witness.n_flows, 0);
+	merger_begin(m, MERGE_INTERVAL, 2000);
+	keep_flows(m, 11, 1100);
+	merger_end(m);
+	assert_int_equal(m->witness.n_flows, 11);
+	assert_int_equal(m->witness.packets, 21);
+	assert_int_equal(merger_last_record(m)->end_reason, NETOBS_END_RESOURCES);
+	assert_int_equal(m->merge.table.count, 0);
 
-	merger_begin(&m, MERGE_INTERVAL, 2000);
-	keep_flows(&m, 11, 1100);
-	merger_end(&m);
-	assert_int_equal(m.witness.n_flows, 11);
-	assert_int_equal(m.witness.packets, 21);
-	assert_int_equal(merger_last_record(&m)->end_reason,
-			 NETOBS_END_RESOURCES);
-	assert_int_equal(m.merge.table.count, 0);
-
-	merger_begin(&m, MERGE_INTERVAL, 3000);
-	keep_flows(&m, 10, 2100);
-	merger_end(&m);
-	assert_int_equal(m.witness.n_flows, 11);
-	assert_int_equal(m.merge.pending.packets, 10);
-	merger_close(&m);
+	merger_begin(m, MERGE_INTERVAL, 3000);
+	keep_flows(m, 10, 2100);
+	merger_end(m);
+	assert_int_equal(m->witness.n_flows, 11);
+	assert_int_equal(m->merge.pending.packets, 10);
 }
 
-TEST(per_interface_reports_each_point)
+MERGER_TEST(per_interface_reports_each_point)
 {
-	struct merge_options options = merger_every_second();
-	struct merger m;
-
-	options.per_interface = true;
-	merger_open(&m, options);
-	merger_begin(&m, MERGE_INTERVAL, 1000);
-	merger_keep(&m, 1, IN, 10, 995, 999);
-	merger_keep(&m, 2, ON, 8, 995, 999);
-	merger_keep(&m, 2, ON, 1, 996, 999);
-	merger_keep(&m, 2, IN, 1, 996, 999);
-	merger_end(&m);
-	assert_int_equal(m.witness.n_flows, 3);
-	assert_int_equal(m.witness.packets, 20);
-	assert_int_equal(merger_repeated(&m), 0);
-	assert_int_equal(m.merge.table.count, 0);
+	m->merge.options.per_interface = true;
+	merger_begin(m, MERGE_INTERVAL, 1000);
+	merger_keep(m, 1, IN, 10, 995, 999);
+	merger_keep(m, 2, ON, 8, 995, 999);
+	merger_keep(m, 2, ON, 1, 996, 999);
+	merger_keep(m, 2, IN, 1, 996, 999);
+	merger_end(m);
+	assert_int_equal(m->witness.n_flows, 3);
+	assert_int_equal(m->witness.packets, 20);
+	assert_int_equal(merger_repeated(m), 0);
+	assert_int_equal(m->merge.table.count, 0);
 	for (uint32_t i = 0; i < 3; i++) {
-		const struct witness_flow *seen = &m.witness.flows[i];
+		const struct witness_flow *seen = &m->witness.flows[i];
 		bool is_out = seen->points[0].direction == NETOBS_EGRESS;
 
 		assert_int_equal(seen->flow.n_points, 1);
@@ -346,13 +294,11 @@ TEST(per_interface_reports_each_point)
 				 seen->points[0].ifindex == 1 ? 10 :
 								1);
 	}
-	merger_close(&m);
 }
 
-TEST(delivered_flows_that_do_not_repeat_are_not_kept)
+MERGER_TEST(delivered_flows_that_do_not_repeat_are_not_kept)
 {
 	struct flow_entry entries[100];
-	struct merger m;
 
 	for (uint32_t i = 0; i < ARRAY_SIZE(entries); i++) {
 		entries[i] = merger_entry(1, IN, 1, 100, 500);
@@ -362,35 +308,30 @@ TEST(delivered_flows_that_do_not_repeat_are_not_kept)
 	entries[1].key.src_port = entries[0].key.src_port;
 	entries[1].key.ifindex = 2;
 	entries[1].key.flags = ON;
-	merger_open(&m, merger_every_second());
-	merger_begin(&m, MERGE_INTERVAL, 1000);
-	merger_deliver(&m, entries, ARRAY_SIZE(entries));
+	merger_begin(m, MERGE_INTERVAL, 1000);
+	merger_deliver(m, entries, ARRAY_SIZE(entries));
 	/* A hash may make an innocent one look repeated. */
-	assert_in_range(m.merge.table.count, 1, 10);
-	assert_in_range(m.witness.n_flows, 90, 98);
-	merger_end(&m);
-	assert_int_equal(m.witness.n_flows, 99);
-	assert_int_equal(m.witness.packets, 99);
-	assert_int_equal(merger_repeated(&m), 1);
-	assert_int_equal(m.merge.table.count, 1); /* it may return once more */
-	merger_close(&m);
+	assert_in_range(m->merge.table.count, 1, 10);
+	assert_in_range(m->witness.n_flows, 90, 98);
+	merger_end(m);
+	assert_int_equal(m->witness.n_flows, 99);
+	assert_int_equal(m->witness.packets, 99);
+	assert_int_equal(merger_repeated(m), 1);
+	assert_int_equal(m->merge.table.count, 1); /* it may return once more */
 }
 
-TEST(delivered_flows_that_are_known_are_merged)
+MERGER_TEST(delivered_flows_that_are_known_are_merged)
 {
 	struct flow_entry entry = merger_entry(1, IN, 5, 1100, 1500);
-	struct merger m;
 
-	merger_open(&m, merger_every_second());
-	merger_drain(&m, MERGE_INTERVAL, 1000, 1, IN, 3, 995, 999);
-	assert_int_equal(m.witness.n_flows, 0);
-	merger_begin(&m, MERGE_INTERVAL, 2000);
-	merger_deliver(&m, &entry, 1);
-	assert_int_equal(m.witness.n_flows, 0);
-	merger_end(&m);
-	merger_assert_record(&m, 1, 8, NETOBS_END_ACTIVE);
-	assert_int_equal(merger_last_record(&m)->start_ns, 995 * NSEC_PER_MSEC);
-	merger_close(&m);
+	merger_drain(m, MERGE_INTERVAL, 1000, 1, IN, 3, 995, 999);
+	assert_int_equal(m->witness.n_flows, 0);
+	merger_begin(m, MERGE_INTERVAL, 2000);
+	merger_deliver(m, &entry, 1);
+	assert_int_equal(m->witness.n_flows, 0);
+	merger_end(m);
+	merger_assert_record(m, 1, 8, NETOBS_END_ACTIVE);
+	assert_int_equal(merger_last_record(m)->start_ns, 995 * NSEC_PER_MSEC);
 }
 
 TEST(delivered_flows_that_are_not_due_or_may_return_are_kept)

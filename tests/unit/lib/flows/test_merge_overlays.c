@@ -2,11 +2,8 @@
 /* Packets that pass a tunnel of this host: one record, and tenants apart. */
 #include "lib_merger.h"
 #include "lib_test.h"
-#include "base/util.h"
 
-#include <string.h>
-
-enum { IN = 0, OUT = KEY_EGRESS, ON = KEY_EGRESS | KEY_AGAIN, ENTRIES_MAX = 4 };
+enum { ENTRIES_MAX = 4 };
 
 /* The underlay, devices of two tunnels, and a port from which packets are routed. */
 static const struct world_link links[] = {

@@ -6,9 +6,6 @@
 #include "lib_merger.h"
 #include "lib_seed.h"
 #include "lib_test.h"
-#include "base/util.h"
-
-#include <string.h>
 
 enum {
 	ROUNDS = 60,

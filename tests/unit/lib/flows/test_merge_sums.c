@@ -2,22 +2,10 @@
 /* What merging makes of the parts of a flow, and that nothing gets lost in it. */
 #include "lib_merger.h"
 #include "lib_test.h"
-#include "base/util.h"
-
-#include <string.h>
 
 static const struct rates all_packets;
 /* Number 0 has a rate here: entries need none. */
 static const struct rates one_packet_of_4 = { .ids = { { 4, SAMPLE_PACKETS } } };
-
-enum { IN = 0, OUT = KEY_EGRESS, ON = KEY_EGRESS | KEY_AGAIN };
-
-/* Interfaces of which 3 is a bridge over 1 and 2. */
-static const struct world_link bridged[] = { { .ifindex = 1, .master = 3 },
-					     { .ifindex = 2, .master = 3 },
-					     { .ifindex = 3 },
-					     { .ifindex = 4 },
-					     { .ifindex = 0 } };
 
 /* The record that two entries of one flow, at one point, become. */
 static struct netobs_flow record_of(const struct flow_entry entries[2],
@@ -26,7 +14,7 @@ static struct netobs_flow record_of(const struct flow_entry entries[2],
 	struct netobs_flow flow;
 	struct merger m;
 
-	merger_open_in(&m, options, 1, bridged);
+	merger_open_in(&m, options, 1, merger_bridged);
 	merge_begin(&m.merge, MERGE_FINAL, 1000 * NSEC_PER_MSEC);
 	merger_keep_entry(&m, &entries[0]);
 	merger_keep_entry(&m, &entries[1]);
@@ -143,11 +131,10 @@ TEST(macs_come_from_whichever_part_has_them)
 }
 
 /* What a record says is of the packets it counts, not of earlier ones. */
-TEST(record_forgets_what_the_last_one_told)
+BRIDGED_TEST(record_forgets_what_the_last_one_told)
 {
 	struct flow_entry entries[2];
 	struct netobs_flow *flow;
-	struct merger m;
 
 	pair(entries);
 	entries[0].key.proto = entries[1].key.proto = 6;
@@ -157,50 +144,45 @@ TEST(record_forgets_what_the_last_one_told)
 	entries[1].tally.attrs.marks = 0x010;
 	entries[1].tally.first_ns = 1100 * NSEC_PER_MSEC;
 	entries[1].tally.last_ns = 1200 * NSEC_PER_MSEC;
-	merger_open_in(&m, merger_every_second(), 1, bridged);
 	for (int i = 0; i < 2; i++) {
-		merge_begin(&m.merge, MERGE_INTERVAL, (i + 1) * NSEC_PER_SEC);
-		merger_keep_entry(&m, &entries[i]);
-		merger_end(&m);
+		merge_begin(&m->merge, MERGE_INTERVAL, (i + 1) * NSEC_PER_SEC);
+		merger_keep_entry(m, &entries[i]);
+		merger_end(m);
 	}
-	assert_int_equal(m.witness.n_flows, 2);
-	flow = &m.witness.flows[1].flow;
+	assert_int_equal(m->witness.n_flows, 2);
+	flow = &m->witness.flows[1].flow;
 	assert_int_equal(flow->tcp_flags, 0x010);
 	assert_int_equal(flow->ttl_min, 64);
 	assert_int_equal(flow->start_ns, 1100 * NSEC_PER_MSEC);
-	merger_close(&m);
 }
 
 /* Interfaces that became a stack: less traffic than was reported already. */
-TEST(total_that_shrinks_takes_nothing_back)
+BRIDGED_TEST(total_that_shrinks_takes_nothing_back)
 {
 	struct flow_entry out[2];
-	struct merger m;
 
 	pair(out);
 	out[0].key.flags = out[1].key.flags = ON; /* translated */
 	out[0].key.ifindex = 3;
 	out[1].key.ifindex = 4;
 	out[0].tally.last_ns = out[1].tally.last_ns = 999 * NSEC_PER_MSEC;
-	merger_open_in(&m, merger_every_second(), 1, bridged);
-	merge_begin(&m.merge, MERGE_INTERVAL, 1000 * NSEC_PER_MSEC);
-	merger_keep_entry(&m, &out[0]);
-	merger_keep_entry(&m, &out[1]);
-	merger_end(&m);
-	assert_int_equal(m.witness.packets, 7);
+	merge_begin(&m->merge, MERGE_INTERVAL, 1000 * NSEC_PER_MSEC);
+	merger_keep_entry(m, &out[0]);
+	merger_keep_entry(m, &out[1]);
+	merger_end(m);
+	assert_int_equal(m->witness.packets, 7);
 
-	netifs_find(&m.host.netns[0].netifs, 4)->master = 3;
-	netifs_restack(&m.host.netns[0].netifs);
-	assert_int_equal(netifs_find(&m.host.netns[0].netifs, 4)->level, 0);
-	merge_begin(&m.merge, MERGE_INTERVAL, 2000 * NSEC_PER_MSEC);
+	netifs_find(&m->host.netns[0].netifs, 4)->master = 3;
+	netifs_restack(&m->host.netns[0].netifs);
+	assert_int_equal(netifs_find(&m->host.netns[0].netifs, 4)->level, 0);
+	merge_begin(&m->merge, MERGE_INTERVAL, 2000 * NSEC_PER_MSEC);
 	out[0].tally.packets = 1;
 	out[0].tally.bytes = WORLD_BYTES;
 	out[0].tally.last_ns = 1500 * NSEC_PER_MSEC;
-	merger_keep_entry(&m, &out[0]);
-	merger_end(&m);
-	assert_int_equal(m.witness.packets, 7);
-	assert_int_equal(m.merge.exported.packets, 7);
-	merger_close(&m);
+	merger_keep_entry(m, &out[0]);
+	merger_end(m);
+	assert_int_equal(m->witness.packets, 7);
+	assert_int_equal(m->merge.exported.packets, 7);
 }
 
 /* @tags: those of an entry at interface 1 coming in, and of one leaving by 4. */
@@ -233,7 +215,7 @@ TEST(flow_has_the_tags_of_where_it_enters)
 		const uint16_t *tag = tags[i / 2];
 		struct merger m;
 
-		merger_open_in(&m, merger_every_second(), 1, bridged);
+		merger_open_in(&m, merger_every_second(), 1, merger_bridged);
 		merge_begin(&m.merge, MERGE_FINAL, NSEC_PER_SEC);
 		keep_tagged(&m, tag[0], tag[1], i & 1);
 		merger_end(&m);
@@ -248,25 +230,22 @@ TEST(flow_has_the_tags_of_where_it_enters)
 }
 
 /* An entry with other tags that the topology cannot distinguish from a first sight. */
-TEST(stray_counts_as_its_sight_says)
+BRIDGED_TEST(stray_counts_as_its_sight_says)
 {
 	struct flow_entry entries[2];
-	struct merger m;
 
 	pair(entries);
 	entries[0].key.vlan = VLAN_PRESENT | 10;
 	entries[1].key.ifindex = 4;
 	entries[1].key.flags = KEY_EGRESS;
-	merger_open_in(&m, merger_every_second(), 1, bridged);
-	merge_begin(&m.merge, MERGE_FINAL, NSEC_PER_SEC);
-	merger_keep_entry(&m, &entries[0]);
-	m.host.is_shifting = true;
-	merger_keep_entry(&m, &entries[1]);
-	merger_end(&m);
-	merger_assert_record(&m, 1, 4, NETOBS_END_FORCED);
-	assert_int_equal(merger_last_record(&m)->n_points, 2);
-	assert_int_equal(merger_last_record(&m)->vlan_id, 10);
-	merger_close(&m);
+	merge_begin(&m->merge, MERGE_FINAL, NSEC_PER_SEC);
+	merger_keep_entry(m, &entries[0]);
+	m->host.is_shifting = true;
+	merger_keep_entry(m, &entries[1]);
+	merger_end(m);
+	merger_assert_record(m, 1, 4, NETOBS_END_FORCED);
+	assert_int_equal(merger_last_record(m)->n_points, 2);
+	assert_int_equal(merger_last_record(m)->vlan_id, 10);
 }
 
 /* Translated in namespace 0, it leaves that with a tag, and namespace 1 without. */
@@ -320,25 +299,22 @@ TEST(translated_flow_keeps_its_tags)
 }
 
 /* At the flip it was on its way, so that its way out is read an interval earlier. */
-TEST(flow_reported_before_its_entry_is_read_counts_once)
+BRIDGED_TEST(flow_reported_before_its_entry_is_read_counts_once)
 {
 	struct flow_entry entry;
-	struct merger m;
 
-	merger_open_in(&m, merger_every_second(), 1, bridged);
-	merger_begin(&m, MERGE_ALL, 1000);
+	merger_begin(m, MERGE_ALL, 1000);
 	entry = merger_entry(4, ON, 5, 900, 999);
-	merger_keep_entry(&m, &entry);
-	merger_end(&m);
-	merger_assert_record(&m, 1, 5, NETOBS_END_ACTIVE);
+	merger_keep_entry(m, &entry);
+	merger_end(m);
+	merger_assert_record(m, 1, 5, NETOBS_END_ACTIVE);
 
-	merger_begin(&m, MERGE_FINAL, 2000);
+	merger_begin(m, MERGE_FINAL, 2000);
 	entry = merger_entry(1, IN, 5, 900, 999);
 	entry.key.vlan = VLAN_PRESENT | 10;
-	merger_keep_entry(&m, &entry);
-	merger_end(&m);
-	assert_int_equal(m.witness.packets, 5);
-	merger_close(&m);
+	merger_keep_entry(m, &entry);
+	merger_end(m);
+	assert_int_equal(m->witness.packets, 5);
 }
 
 /* Each comes in at 1 and leaves by 4, in whatever order that is read. */
@@ -348,7 +324,7 @@ TEST(tenants_are_listed_where_they_were)
 		uint32_t left[4] = { 0, 1, 2, 3 }, rest = order;
 		struct merger m;
 
-		merger_open_in(&m, merger_every_second(), 1, bridged);
+		merger_open_in(&m, merger_every_second(), 1, merger_bridged);
 		merge_begin(&m.merge, MERGE_FINAL, NSEC_PER_SEC);
 		for (uint32_t n = 4; n; n--) {
 			uint32_t pick = left[rest % n];
@@ -429,7 +405,7 @@ TEST(sums_balance_whatever_comes)
 						      3000 * NSEC_PER_MSEC;
 		options.max_flows = round & 8 ? 20 : 1 << 20;
 		options.min_bytes = round & 16 ? 20 * WORLD_BYTES : 0;
-		merger_open_in(&m, options, 1, bridged);
+		merger_open_in(&m, options, 1, merger_bridged);
 		m.merge.options.rates = round & 32 ? &one_packet_of_4 :
 						     &all_packets;
 		for (int64_t t = 0; t < 12; t++) {
@@ -560,9 +536,9 @@ TEST(brief_flows_change_no_record)
 
 		options.active_timeout_ns = round & 1 ? 3000 * NSEC_PER_MSEC : 0;
 		options.min_bytes = round & 2 ? 3 * WORLD_BYTES : 0;
-		merger_open_in(&m[0], options, 1, bridged);
+		merger_open_in(&m[0], options, 1, merger_bridged);
 		options.extras = (struct flow_extras){ &extra, 1 };
-		merger_open_in(&m[1], options, 1, bridged);
+		merger_open_in(&m[1], options, 1, merger_bridged);
 		for (int k = 0; k < 2; k++)
 			m[k].merge.options.rates =
 				round & 4 ? &one_packet_of_4 : &all_packets;
@@ -590,43 +566,34 @@ TEST(brief_flows_change_no_record)
 }
 
 /* Each record by itself; packets that were not reported do not come again. */
-TEST(small_records_are_counted_and_not_reported)
+BRIDGED_TEST(small_records_are_counted_and_not_reported)
 {
-	struct merge_options options = merger_every_second();
-	struct merger m;
-
-	options.min_bytes = 5 * WORLD_BYTES;
-	merger_open_in(&m, options, 1, bridged);
-	merger_drain(&m, MERGE_INTERVAL, 1000, 1, IN, 4, 100, 700);
-	assert_int_equal(m.witness.n_flows, 0);
-	merger_drain(&m, MERGE_INTERVAL, 2000, 1, IN, 5, 1100, 1700);
-	merger_assert_record(&m, 1, 5, NETOBS_END_ACTIVE);
-	merger_drain(&m, MERGE_FINAL, 3000, 1, IN, 3, 2100, 2700);
-	assert_int_equal(m.witness.n_flows, 1);
-	assert_int_equal(m.merge.small.packets, 7);
-	assert_int_equal(m.merge.small.bytes, 7 * WORLD_BYTES);
-	merger_close(&m);
+	m->merge.options.min_bytes = 5 * WORLD_BYTES;
+	merger_drain(m, MERGE_INTERVAL, 1000, 1, IN, 4, 100, 700);
+	assert_int_equal(m->witness.n_flows, 0);
+	merger_drain(m, MERGE_INTERVAL, 2000, 1, IN, 5, 1100, 1700);
+	merger_assert_record(m, 1, 5, NETOBS_END_ACTIVE);
+	merger_drain(m, MERGE_FINAL, 3000, 1, IN, 3, 2100, 2700);
+	assert_int_equal(m->witness.n_flows, 1);
+	assert_int_equal(m->merge.small.packets, 7);
+	assert_int_equal(m->merge.small.bytes, 7 * WORLD_BYTES);
 }
 
 /* Drains before an interval ends divide its flows into parts. */
-TEST(bytes_of_an_interval_decide_and_not_those_of_its_parts)
+BRIDGED_TEST(bytes_of_an_interval_decide_and_not_those_of_its_parts)
 {
-	struct merge_options options = merger_every_second();
 	struct flow_entry entry = merger_entry(1, IN, 2, 700, 800);
-	struct merger m;
 
-	options.min_bytes = 5 * WORLD_BYTES;
-	merger_open_in(&m, options, 1, bridged);
-	merger_drain(&m, MERGE_EARLY, 400, 1, IN, 3, 100, 300);
-	merger_begin(&m, MERGE_EARLY, 900);
-	merger_deliver(&m, &entry, 1);
-	merger_end(&m);
-	assert_int_equal(m.witness.n_flows, 0);
-	merger_begin(&m, MERGE_INTERVAL, 1000);
-	merger_end(&m);
-	merger_assert_record(&m, 1, 5, NETOBS_END_ACTIVE);
-	assert_int_equal(m.merge.small.packets, 0);
-	merger_close(&m);
+	m->merge.options.min_bytes = 5 * WORLD_BYTES;
+	merger_drain(m, MERGE_EARLY, 400, 1, IN, 3, 100, 300);
+	merger_begin(m, MERGE_EARLY, 900);
+	merger_deliver(m, &entry, 1);
+	merger_end(m);
+	assert_int_equal(m->witness.n_flows, 0);
+	merger_begin(m, MERGE_INTERVAL, 1000);
+	merger_end(m);
+	merger_assert_record(m, 1, 5, NETOBS_END_ACTIVE);
+	assert_int_equal(m->merge.small.packets, 0);
 }
 
 /* Its first sight may have been sampled, too: then it would count twice. */
@@ -636,7 +603,7 @@ TEST(further_sights_of_a_sample_are_not_reported)
 	struct merger m;
 
 	for (int is_sampled = 0; is_sampled < 2; is_sampled++) {
-		merger_open_in(&m, merger_every_second(), 1, bridged);
+		merger_open_in(&m, merger_every_second(), 1, merger_bridged);
 		m.merge.options.rates = is_sampled ? &one_packet_of_4 :
 						     &all_packets;
 		merger_begin(&m, MERGE_FINAL, 1000);
