@@ -3,6 +3,7 @@
 
 #include "lib_test.h"
 
+#include <poll.h>
 #include <sys/timerfd.h>
 #include <time.h>
 
@@ -12,9 +13,12 @@ int __real_timerfd_settime(int fd, int flags, const struct itimerspec *at,
 			   struct itimerspec *ret_before);
 int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *at,
 			   struct itimerspec *ret_before);
+int __real_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
 
 static int64_t skipped_ns;
 static int last_timer; /* the highest descriptor that is one */
+static bool skips_waits;
 
 static int64_t ns_of(const struct timespec *time)
 {
@@ -49,17 +53,48 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *at,
 	return __real_timerfd_settime(fd, flags, &real, ret_before);
 }
 
-void clock_skip(int64_t ms)
+/* @return whether @fd is a timer that is set, of which @ret_left is left */
+static bool is_set(int fd, struct itimerspec *ret_left)
 {
-	skipped_ns += ms * NSEC_PER_MSEC;
-	for (int fd = 0; fd <= last_timer; fd++) {
-		struct itimerspec left;
-		int64_t ns;
+	return !timerfd_gettime(fd, ret_left) && ns_of(&ret_left->it_value);
+}
 
-		if (timerfd_gettime(fd, &left) || !ns_of(&left.it_value))
-			continue; /* it is none, or off */
-		ns = ns_of(&left.it_value) - ms * NSEC_PER_MSEC;
-		left.it_value = time_of(ns > 0 ? ns : 1);
+static void skip_ns(int64_t skip)
+{
+	struct itimerspec left;
+
+	skipped_ns += skip;
+	for (int fd = 0; fd <= last_timer; fd++) {
+		if (!is_set(fd, &left))
+			continue;
+		left.it_value = time_of(max_i64(ns_of(&left.it_value) - skip, 1));
 		assert_int_equal(__real_timerfd_settime(fd, 0, &left, NULL), 0);
 	}
+}
+
+void clock_skip(int64_t ms)
+{
+	skip_ns(ms * NSEC_PER_MSEC);
+}
+
+void clock_skip_waits(void)
+{
+	skips_waits = true;
+}
+
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+	int64_t next = timeout_ms < 0 ? INT64_MAX : timeout_ms * NSEC_PER_MSEC;
+	int ready = __real_poll(fds, n, skips_waits ? 0 : timeout_ms);
+	struct itimerspec left;
+
+	if (ready || !timeout_ms || !skips_waits)
+		return ready;
+	for (int fd = 0; fd <= last_timer; fd++)
+		if (is_set(fd, &left))
+			next = min_i64(next, ns_of(&left.it_value));
+	if (next == INT64_MAX)
+		fail_msg("nothing would ever end a poll()");
+	skip_ns(next);
+	return __real_poll(fds, n, 1); /* for the timer's interrupt */
 }

@@ -11,4 +11,11 @@
 /* All at once: a timer that was to expire meanwhile does so now. */
 void clock_skip(int64_t ms);
 
+/*
+ * From now on, poll() does not wait: where no descriptor is ready, the clock is moved
+ * to the next timer, or to the end of the wait. For code to which no other thread or process
+ * makes descriptors ready, since these have no time to.
+ */
+void clock_skip_waits(void);
+
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Which output is a table or a screen, and the screen of netobsctl flows. */
+#include "lib_clock.h"
 #include "lib_stdout.h"
 #include "lib_test.h"
 #include "lib_wait.h"
@@ -184,7 +185,7 @@ CASE(a_pause_keeps_the_screen_and_loses_nothing)
 	screen = last_screen(fixture);
 	assert_non_null(strstr(screen, "PAUSED"));
 	output_record(&output, &flow.record);
-	usleep(1000 * MIN_REFRESH_MS);
+	clock_skip(MIN_REFRESH_MS);
 	output_interval(&output);
 	assert_string_equal(stdout_written(fixture), "");
 	screen_pause(&output);

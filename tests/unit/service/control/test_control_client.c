@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Clients of the control socket that do not read, and those that ask too late. */
+#include "lib_clock.h"
 #include "lib_test.h"
 
 #include <sys/socket.h>
@@ -24,6 +25,7 @@ static void count_request(struct control_client *client, void *user)
 
 static void begin(struct fixture *f)
 {
+	clock_skip_waits();
 	f->all.on_request = count_request;
 	f->all.user = f;
 	assert_int_equal(control_clients_open(&f->all), 0);
