@@ -53,6 +53,26 @@ static void check_guard(const void *block, size_t size)
 		CHECK(((const char *)block)[size + i] == GUARD);
 }
 
+/* @call fills @stats, of this program's size, with what the library knows of it. */
+#define GET(stats, call)                                                        \
+	do {                                                                    \
+		(stats)->sz = sizeof(*(stats));                                 \
+		CHECK((call) == 0);                                             \
+		check_guard(stats, sizeof(*(stats)));                           \
+		CHECK((stats)->sz <= sizeof(*(stats)) && IS_LATER_ZERO(stats)); \
+	} while (0)
+
+/* @call refuses the member that the library does not know; then, it is zero. */
+#define REFUSE_LATER(opts, call)                                            \
+	do {                                                                \
+		SET_LATER(opts);                                            \
+		if (!IS_LATER_ZERO(opts)) {                                 \
+			CHECK((call) == -EINVAL);                           \
+			printf("refused\n");                                \
+			memset((char *)(opts) + sizeof(*(opts)) - 8, 0, 8); \
+		}                                                           \
+	} while (0)
+
 static size_t min_size(size_t a, size_t b)
 {
 	return a < b ? a : b;
@@ -114,10 +134,7 @@ static void count_connections(const struct netobs *ctx)
 {
 	struct netobs_connection_stats *stats = guarded(sizeof(*stats));
 
-	stats->sz = sizeof(*stats);
-	CHECK(netobs_connection_stats_get(ctx, stats) == 0);
-	check_guard(stats, sizeof(*stats));
-	CHECK(stats->sz <= sizeof(*stats) && IS_LATER_ZERO(stats));
+	GET(stats, netobs_connection_stats_get(ctx, stats));
 	CHECK(stats->sz < sizeof(*stats) || stats->capacity > 0);
 	free(stats);
 }
@@ -132,27 +149,16 @@ static void replay(const char *path, struct netobs_sink *sink)
 	opts.on_record = on_flow;
 	opts.user = sink;
 	opts.rtt = 1;
-	SET_LATER(&opts);
-	if (!IS_LATER_ZERO(&opts)) {
-		CHECK(netobs_new(&opts, &ctx) == -EINVAL);
-		printf("refused\n");
-		memset((char *)&opts + sizeof(opts) - 8, 0, 8);
-	}
+	REFUSE_LATER(&opts, netobs_new(&opts, &ctx));
 	CHECK(netobs_new(&opts, &ctx) == 0);
 	CHECK(netobs_replay_files(ctx, &path, 1) > 0);
 
-	stats->sz = sizeof(*stats);
-	CHECK(netobs_stats_get(ctx, stats) == 0);
-	check_guard(stats, sizeof(*stats));
-	CHECK(stats->sz <= sizeof(*stats) && IS_LATER_ZERO(stats));
+	GET(stats, netobs_stats_get(ctx, stats));
 	CHECK(stats->exported.packets == stats->seen.packets);
 	printf("stats %zu of %zu\n", stats->sz, sizeof(*stats));
 	free(stats);
 
-	engine->sz = sizeof(*engine);
-	CHECK(netobs_engine_stats_get(ctx, engine) == 0);
-	check_guard(engine, sizeof(*engine));
-	CHECK(engine->sz <= sizeof(*engine) && IS_LATER_ZERO(engine));
+	GET(engine, netobs_engine_stats_get(ctx, engine));
 	CHECK(engine->drains > 0);
 	free(engine);
 	count_connections(ctx);
@@ -164,11 +170,7 @@ static struct netobs_sink *open_sink(const char *spec)
 	NETOBS_OPTS(netobs_sink_opts, opts);
 	struct netobs_sink *sink = NULL;
 
-	SET_LATER(&opts);
-	if (!IS_LATER_ZERO(&opts)) {
-		CHECK(netobs_sink_open(spec, &opts, &sink) == -EINVAL);
-		memset((char *)&opts + sizeof(opts) - 8, 0, 8);
-	}
+	REFUSE_LATER(&opts, netobs_sink_open(spec, &opts, &sink));
 	CHECK(netobs_sink_open(spec, &opts, &sink) == 0);
 	return sink;
 }
@@ -178,10 +180,7 @@ static void close_sink(struct netobs_sink *sink)
 	struct netobs_sink_stats *stats = guarded(sizeof(*stats));
 
 	CHECK(netobs_sink_wait(sink, 10000) == 0);
-	stats->sz = sizeof(*stats);
-	CHECK(netobs_sink_stats_get(sink, stats) == 0);
-	check_guard(stats, sizeof(*stats));
-	CHECK(stats->sz <= sizeof(*stats) && IS_LATER_ZERO(stats));
+	GET(stats, netobs_sink_stats_get(sink, stats));
 	CHECK(stats->delivered.records == stats->taken.records);
 	free(stats);
 	netobs_sink_close(sink);
@@ -194,75 +193,29 @@ static int on_packet(const struct netobs_packet *packet, void *user)
 	return 0;
 }
 
-/* A context that was not started. */
-static void capture_packets(void)
-{
-	struct netobs_capture_stats *stats = guarded(sizeof(*stats));
-	NETOBS_OPTS(netobs_capture_opts, opts);
-	struct netobs *capture = NULL;
-
-	opts.on_packet = on_packet;
-	SET_LATER(&opts);
-	if (!IS_LATER_ZERO(&opts)) {
-		CHECK(netobs_capture_new(&opts, &capture) == -EINVAL);
-		memset((char *)&opts + sizeof(opts) - 8, 0, 8);
-	}
-	CHECK(netobs_capture_new(&opts, &capture) == 0);
-	stats->sz = sizeof(*stats);
-	CHECK(netobs_capture_stats_get(capture, stats) == 0);
-	check_guard(stats, sizeof(*stats));
-	CHECK(stats->sz <= sizeof(*stats) && IS_LATER_ZERO(stats));
-	free(stats);
-	netobs_free(capture);
-}
-
 static void on_record(const struct netobs_record *record, void *user)
 {
 	(void)record;
 	(void)user;
 }
 
-static void follow_sessions(void)
-{
-	struct netobs_sessions_stats *stats = guarded(sizeof(*stats));
-	NETOBS_OPTS(netobs_sessions_opts, opts);
-	struct netobs *sessions = NULL;
-
-	opts.on_record = on_record;
-	SET_LATER(&opts);
-	if (!IS_LATER_ZERO(&opts)) {
-		CHECK(netobs_sessions_new(&opts, &sessions) == -EINVAL);
-		memset((char *)&opts + sizeof(opts) - 8, 0, 8);
+/* Contexts that are not started. */
+#define OBSERVE(kind, callback, function)                                      \
+	static void observe_##kind(void)                                       \
+	{                                                                      \
+		struct netobs_##kind##_stats *stats = guarded(sizeof(*stats)); \
+		NETOBS_OPTS(netobs_##kind##_opts, opts, .callback = function); \
+		struct netobs *ctx = NULL;                                     \
+                                                                               \
+		REFUSE_LATER(&opts, netobs_##kind##_new(&opts, &ctx));         \
+		CHECK(netobs_##kind##_new(&opts, &ctx) == 0);                  \
+		GET(stats, netobs_##kind##_stats_get(ctx, stats));             \
+		free(stats);                                                   \
+		netobs_free(ctx);                                              \
 	}
-	CHECK(netobs_sessions_new(&opts, &sessions) == 0);
-	stats->sz = sizeof(*stats);
-	CHECK(netobs_sessions_stats_get(sessions, stats) == 0);
-	check_guard(stats, sizeof(*stats));
-	CHECK(stats->sz <= sizeof(*stats) && IS_LATER_ZERO(stats));
-	free(stats);
-	netobs_free(sessions);
-}
-
-static void follow_drops(void)
-{
-	struct netobs_drops_stats *stats = guarded(sizeof(*stats));
-	NETOBS_OPTS(netobs_drops_opts, opts);
-	struct netobs *drops = NULL;
-
-	opts.on_record = on_record;
-	SET_LATER(&opts);
-	if (!IS_LATER_ZERO(&opts)) {
-		CHECK(netobs_drops_new(&opts, &drops) == -EINVAL);
-		memset((char *)&opts + sizeof(opts) - 8, 0, 8);
-	}
-	CHECK(netobs_drops_new(&opts, &drops) == 0);
-	stats->sz = sizeof(*stats);
-	CHECK(netobs_drops_stats_get(drops, stats) == 0);
-	check_guard(stats, sizeof(*stats));
-	CHECK(stats->sz <= sizeof(*stats) && IS_LATER_ZERO(stats));
-	free(stats);
-	netobs_free(drops);
-}
+OBSERVE(capture, on_packet, on_packet)
+OBSERVE(sessions, on_record, on_record)
+OBSERVE(drops, on_record, on_record)
 
 #ifdef NEWER /* older programs have other rules */
 static void set_alerts(void)
@@ -283,10 +236,7 @@ static void set_alerts(void)
 	SET_LATER(&rules[1]);
 	if (!IS_LATER_ZERO(&rules[1]))
 		CHECK(netobs_alerts_set(ctx, rules, 2) == -EINVAL);
-	counts->sz = sizeof(*counts);
-	CHECK(netobs_alert_counts_get(ctx, 1, counts) == 0);
-	check_guard(counts, sizeof(*counts));
-	CHECK(counts->sz <= sizeof(*counts) && IS_LATER_ZERO(counts));
+	GET(counts, netobs_alert_counts_get(ctx, 1, counts));
 	free(counts);
 	netobs_free(ctx);
 }
@@ -311,9 +261,9 @@ int main(int argc, char **argv)
 
 	CHECK(argc == 3);
 	probe();
-	capture_packets();
-	follow_sessions();
-	follow_drops();
+	observe_capture();
+	observe_sessions();
+	observe_drops();
 #ifdef NEWER
 	set_alerts();
 	take_rules();

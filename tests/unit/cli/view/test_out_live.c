@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Which output is a table or a screen, and the screen of netobsctl flows. */
 #include "lib_clock.h"
+#include "lib_flow.h"
 #include "lib_stdout.h"
 #include "lib_test.h"
 #include "lib_wait.h"
 
 #include <poll.h>
 #include <sys/ioctl.h>
-
-#include <netobs/flow.h>
 
 #include "cli/view/view.h"
 #include "cli/view/screen.h"
@@ -20,31 +19,6 @@
 #define MARK "\001"
 
 enum { MIN_REFRESH_MS = 200 };
-
-static struct netobs_flow some_flow(void)
-{
-	return (struct netobs_flow){
-		.sz = sizeof(struct netobs_flow),
-		.point_size = sizeof(struct netobs_point),
-		.packets = 1,
-		.bytes = 100,
-		.src = { [15] = 1 },
-		.dst = { [15] = 2 },
-		.ethertype = 0x86dd,
-		.proto = 17,
-	};
-}
-
-static size_t count(const char *text, const char *part)
-{
-	size_t n = 0;
-
-	while ((text = strstr(text, part))) {
-		text += strlen(part);
-		n++;
-	}
-	return n;
-}
 
 TEST_WITH(outputs_are_tables_or_sinks, stdout_make_pipe, stdout_restore)
 {
@@ -126,7 +100,7 @@ CASE(the_screen_says_what_is_observed_until_flows_come)
 
 CASE(a_screen_has_the_busiest_flows_and_never_scrolls)
 {
-	struct netobs_flow flow = some_flow();
+	struct netobs_flow flow = make_datagram();
 	const struct view_options view = { .subject = "eth0", .interval_ms = 1 };
 	struct output output = { .kind = &output_live, .view = &view };
 	const char *screen;
@@ -140,7 +114,7 @@ CASE(a_screen_has_the_busiest_flows_and_never_scrolls)
 
 	/* Seven lines: title, sum, headings, two flows, the rest, and the cursor's. */
 	screen = last_screen(fixture);
-	assert_int_equal(count(screen, "\n"), 6);
+	assert_int_equal(count_parts(screen, "\n"), 6);
 	assert_non_null(strstr(screen, "20 flows"));
 	assert_non_null(strstr(screen, "119 B"));
 	assert_non_null(strstr(screen, "118 B"));
@@ -175,7 +149,7 @@ CASE(a_note_and_another_size_redraw_at_once)
 
 CASE(a_pause_keeps_the_screen_and_loses_nothing)
 {
-	struct netobs_flow flow = some_flow();
+	struct netobs_flow flow = make_datagram();
 	const struct view_options view = { .subject = "eth0", .interval_ms = 1 };
 	struct output output = { .kind = &output_live, .view = &view };
 	const char *screen;

@@ -1,30 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Views: the collection of an interval, and the orders of rows. */
+#include "lib_flow.h"
 #include "lib_test.h"
 
-#include <netobs/flow.h>
-
 #include "cli/view/view.h"
-
-enum { ACK = 0x10 };
-
-/* 10.0.0.@src:@sport -> 10.0.0.@dst:@dport */
-static struct netobs_flow make_flow(uint8_t src, uint16_t sport, uint8_t dst,
-				    uint16_t dport)
-{
-	return (struct netobs_flow){
-		.sz = sizeof(struct netobs_flow),
-		.has = NETOBS_HAS_PORTS | NETOBS_HAS_TCP,
-		.packets = 3,
-		.bytes = 100,
-		.src = { [10] = 0xff, 0xff, 10, 0, 0, src },
-		.dst = { [10] = 0xff, 0xff, 10, 0, 0, dst },
-		.src_port = sport,
-		.dst_port = dport,
-		.tcp_flags = ACK,
-		.proto = 6,
-	};
-}
 
 static struct by parse_by(const char *text)
 {
@@ -53,8 +32,8 @@ TEST(groups_add_up_to_the_flows)
 		assert_int_equal(view_init(&view, &options, 0), 0);
 		for (int i = 0; i < 1000; i++) {
 			struct netobs_flow flow =
-				make_flow((uint8_t)(i % 7), (uint16_t)i,
-					  (uint8_t)(i % 5), 443);
+				make_tcp_flow((uint8_t)(i % 7), (uint16_t)i,
+					      (uint8_t)(i % 5), 443);
 
 			flow.bytes = (uint64_t)i;
 			assert_int_equal(view_add(&view, &flow), 0);
@@ -119,7 +98,7 @@ TEST(rows_can_be_sorted_by_a_key)
 	assert_int_equal(view_init(&view, &options, 0), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(ports); i++) {
 		const struct netobs_flow flow =
-			make_flow((uint8_t)(9 - i), 40000, 2, ports[i]);
+			make_tcp_flow((uint8_t)(9 - i), 40000, 2, ports[i]);
 
 		view_add(&view, &flow);
 	}

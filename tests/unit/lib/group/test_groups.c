@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Groups of flows: their keys, which end is the server's, sums, rows and JSON. */
+#include "lib_flow.h"
 #include "lib_test.h"
 
 #include "group/keys.h"
@@ -9,24 +10,6 @@
 #include <netobs/group.h>
 
 enum { SYN = 0x02, ACK = 0x10 };
-
-/* 10.0.0.@src:@sport -> 10.0.0.@dst:@dport */
-static struct netobs_flow make_flow(uint8_t src, uint16_t sport, uint8_t dst,
-				    uint16_t dport)
-{
-	return (struct netobs_flow){
-		.sz = sizeof(struct netobs_flow),
-		.has = NETOBS_HAS_PORTS | NETOBS_HAS_TCP,
-		.packets = 3,
-		.bytes = 100,
-		.src = { [10] = 0xff, 0xff, 10, 0, 0, src },
-		.dst = { [10] = 0xff, 0xff, 10, 0, 0, dst },
-		.src_port = sport,
-		.dst_port = dport,
-		.tcp_flags = ACK,
-		.proto = 6,
-	};
-}
 
 static struct netobs_groups *make_groups(const char *keys, uint32_t most)
 {
@@ -140,7 +123,7 @@ TEST(values_are_named_as_in_flows)
 	struct netobs_point point = { .ifindex = 2,
 				      .direction = NETOBS_INGRESS,
 				      .name = "et\nh0" };
-	struct netobs_flow flow = make_flow(1, 40000, 2, 443);
+	struct netobs_flow flow = make_tcp_flow(1, 40000, 2, 443);
 
 	assert_string_equal(key_text("src", &flow), "10.0.0.1");
 	assert_string_equal(key_text("dst", &flow), "10.0.0.2");
@@ -200,7 +183,7 @@ TEST(the_server_is_found_in_both_directions)
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct netobs_flow flow =
-			make_flow(1, cases[i].sport, 2, cases[i].dport);
+			make_tcp_flow(1, cases[i].sport, 2, cases[i].dport);
 
 		flow.proto = cases[i].proto;
 		flow.tcp_flags = cases[i].flags;
@@ -214,8 +197,8 @@ TEST(the_server_is_found_in_both_directions)
 
 TEST(a_server_that_accepted_a_connection_is_remembered)
 {
-	struct netobs_flow there = make_flow(1, 40000, 2, 50051);
-	struct netobs_flow back = make_flow(2, 50051, 1, 40000);
+	struct netobs_flow there = make_tcp_flow(1, 40000, 2, 50051);
+	struct netobs_flow back = make_tcp_flow(2, 50051, 1, 40000);
 	struct netobs_flow accepted = back;
 	static struct servers servers;
 
@@ -230,7 +213,7 @@ TEST(a_server_that_accepted_a_connection_is_remembered)
 TEST(without_ports_replies_come_from_the_server)
 {
 	static struct servers servers;
-	struct netobs_flow flow = make_flow(1, 0, 2, 0);
+	struct netobs_flow flow = make_tcp_flow(1, 0, 2, 0);
 
 	flow.has = NETOBS_HAS_ICMP;
 	flow.proto = IPPROTO_ICMP;
@@ -254,8 +237,8 @@ TEST(groups_that_are_beside_others_learn_servers_with_them)
 	const struct netobs_groups_opts opts = { .sz = sizeof(opts),
 						 .keys = "client",
 						 .beside = one };
-	struct netobs_flow accepted = make_flow(2, 50051, 1, 40000);
-	const struct netobs_flow there = make_flow(1, 40000, 2, 50051);
+	struct netobs_flow accepted = make_tcp_flow(2, 50051, 1, 40000);
+	const struct netobs_flow there = make_tcp_flow(1, 40000, 2, 50051);
 
 	assert_int_equal(netobs_groups_new(&opts, &other), 0);
 	accepted.tcp_flags |= SYN;
@@ -286,8 +269,8 @@ TEST(groups_add_up_to_the_flows)
 
 		for (int i = 0; i < 1000; i++) {
 			struct netobs_flow flow =
-				make_flow((uint8_t)(i % 7), (uint16_t)i,
-					  (uint8_t)(i % 5), 443);
+				make_tcp_flow((uint8_t)(i % 7), (uint16_t)i,
+					      (uint8_t)(i % 5), 443);
 
 			flow.bytes = (uint64_t)i;
 			assert_int_equal(netobs_groups_add(groups, &flow), 0);
@@ -308,8 +291,8 @@ TEST(groups_add_up_to_the_flows)
 TEST(a_host_has_what_it_sent_and_what_it_received)
 {
 	struct netobs_groups *groups = make_groups("host", 0);
-	const struct netobs_flow there = make_flow(1, 40000, 2, 443);
-	struct netobs_flow back = make_flow(2, 443, 1, 40000);
+	const struct netobs_flow there = make_tcp_flow(1, 40000, 2, 443);
+	struct netobs_flow back = make_tcp_flow(2, 443, 1, 40000);
 	struct netobs_groups_top top;
 	const struct netobs_group *row;
 
@@ -333,7 +316,7 @@ TEST(a_million_groups_take_bounded_memory_and_lose_nothing)
 {
 	enum { FLOWS = 1000000, GROUPS = 1 << 14, SHOWN = 100 };
 	struct netobs_groups *groups = make_groups("src", GROUPS);
-	struct netobs_flow flow = make_flow(1, 40000, 2, 443);
+	struct netobs_flow flow = make_tcp_flow(1, 40000, 2, 443);
 	struct netobs_groups_top top;
 
 	for (int turn = 0; turn < 2; turn++) {
@@ -368,7 +351,8 @@ TEST(dropped_groups_are_in_the_others_each_once)
 	uint64_t bytes = 0, shown = 0;
 
 	for (int i = 0; i < FLOWS; i++) {
-		struct netobs_flow flow = make_flow((uint8_t)i, 40000, 100, 443);
+		struct netobs_flow flow =
+			make_tcp_flow((uint8_t)i, 40000, 100, 443);
 
 		flow.bytes = 1 + i * 37 % FLOWS;
 		bytes += flow.bytes;
@@ -414,7 +398,8 @@ TEST(round_trip_times_of_a_group_are_the_mean_of_samples)
 	const struct netobs_group *row;
 
 	for (size_t i = 0; i < ARRAY_SIZE(flows); i++) {
-		struct netobs_flow flow = make_flow(1, 40000, flows[i].dst, 443);
+		struct netobs_flow flow =
+			make_tcp_flow(1, 40000, flows[i].dst, 443);
 
 		flow.has |= NETOBS_HAS_TCP_HEALTH;
 		if (flows[i].samples)
@@ -443,7 +428,8 @@ TEST(drops_of_a_group_are_the_sum_of_its_flows)
 	char text[512];
 
 	for (size_t i = 0; i < ARRAY_SIZE(flows); i++) {
-		struct netobs_flow flow = make_flow(1, 40000, flows[i].dst, 443);
+		struct netobs_flow flow =
+			make_tcp_flow(1, 40000, flows[i].dst, 443);
 
 		flow.has |= flows[i].drops ? NETOBS_HAS_DROPS : 0;
 		flow.drop_packets = flows[i].drops;
@@ -464,7 +450,7 @@ TEST(intervals_are_merged_into_the_groups_since_the_start)
 	struct netobs_groups *last = make_groups("src", 0);
 	struct netobs_groups *total = make_groups("src", 0);
 	struct netobs_groups *others = make_groups("dst", 0);
-	const struct netobs_flow flow = make_flow(1, 40000, 2, 443);
+	const struct netobs_flow flow = make_tcp_flow(1, 40000, 2, 443);
 
 	for (int i = 0; i < 3; i++) {
 		netobs_groups_clear(last);
@@ -489,7 +475,7 @@ TEST(a_name_that_is_found_later_is_that_of_the_group)
 	struct netobs_groups *total = make_groups("container", 0);
 	struct netobs_process process = { .sz = sizeof(process),
 					  .container_id = "c0ffee" };
-	struct netobs_flow flow = make_flow(1, 40000, 2, 443);
+	struct netobs_flow flow = make_tcp_flow(1, 40000, 2, 443);
 
 	flow.src_process = &process;
 	netobs_groups_add(last, &flow);
@@ -520,7 +506,7 @@ TEST(rows_can_be_sorted_by_a_key)
 
 	for (size_t i = 0; i < ARRAY_SIZE(ports); i++) {
 		const struct netobs_flow flow =
-			make_flow((uint8_t)(9 - i), 40000, 2, ports[i]);
+			make_tcp_flow((uint8_t)(9 - i), 40000, 2, ports[i]);
 
 		netobs_groups_add(groups, &flow);
 	}
@@ -547,7 +533,7 @@ TEST(rows_are_those_that_are_wanted)
 					 .user = &least };
 
 	for (uint8_t i = 0; i < 5; i++) {
-		const struct netobs_flow flow = make_flow(i, 40000, 9, 443);
+		const struct netobs_flow flow = make_tcp_flow(i, 40000, 9, 443);
 
 		for (int n = 0; n <= i; n++)
 			netobs_groups_add(groups, &flow);
@@ -564,7 +550,7 @@ TEST(groups_are_json_as_flows_are)
 {
 	struct netobs_groups *groups = make_groups("client,port", 0);
 	char line[NETOBS_GROUP_JSON_MAX];
-	struct netobs_flow flow = make_flow(1, 40000, 2, 443);
+	struct netobs_flow flow = make_tcp_flow(1, 40000, 2, 443);
 	int len;
 
 	flow.start_ns = 1000000;
@@ -597,7 +583,7 @@ TEST(wrong_arguments_are_refused)
 	struct netobs_groups_top top = { .sz = sizeof(top),
 					 .sort = NETOBS_GROUP_BY_DROPS + 1 };
 	struct netobs_groups *groups = NULL;
-	struct netobs_flow flow = make_flow(1, 2, 3, 4);
+	struct netobs_flow flow = make_tcp_flow(1, 2, 3, 4);
 	char text[8];
 
 	assert_int_equal(netobs_groups_new(&opts, &groups), -EINVAL);
@@ -628,9 +614,9 @@ TEST(wrong_arguments_are_refused)
 TEST(a_conversation_has_one_group)
 {
 	struct netobs_groups *groups = make_groups("conversation", 0);
-	struct netobs_flow asks = make_flow(1, 40000, 2, 80);
-	struct netobs_flow answers = make_flow(2, 80, 9, 5000);
-	struct netobs_flow direct = make_flow(3, 40000, 2, 80);
+	struct netobs_flow asks = make_tcp_flow(1, 40000, 2, 80);
+	struct netobs_flow answers = make_tcp_flow(2, 80, 9, 5000);
+	struct netobs_flow direct = make_tcp_flow(3, 40000, 2, 80);
 	char json[NETOBS_GROUP_JSON_MAX];
 
 	asks.has |= NETOBS_HAS_CONVERSATION;
@@ -645,7 +631,7 @@ TEST(a_conversation_has_one_group)
 	assert_int_equal(netobs_groups_add(groups, &answers), 0);
 	assert_int_equal(netobs_groups_add(groups, &asks), 0);
 	assert_int_equal(netobs_groups_add(groups, &direct), 0);
-	direct = make_flow(2, 80, 3, 40000);
+	direct = make_tcp_flow(2, 80, 3, 40000);
 	assert_int_equal(netobs_groups_add(groups, &direct), 0);
 	assert_int_equal(take_top(groups, NETOBS_GROUP_BY_KEY, 0).groups, 2);
 	for (size_t i = 0; i < 2; i++) {

@@ -1,37 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "lib_flow.h"
 #include "lib_stdout.h"
 #include "lib_test.h"
 
 #include <fcntl.h>
 
-#include <netobs/flow.h>
-
 #include "service/outputs/output.h"
-
-static struct netobs_flow some_flow(void)
-{
-	return (struct netobs_flow){
-		.sz = sizeof(struct netobs_flow),
-		.point_size = sizeof(struct netobs_point),
-		.packets = 1,
-		.bytes = 100,
-		.src = { [15] = 1 },
-		.dst = { [15] = 2 },
-		.ethertype = 0x86dd,
-		.proto = 17,
-	};
-}
-
-static size_t count(const char *text, const char *part)
-{
-	size_t n = 0;
-
-	while ((text = strstr(text, part))) {
-		text += strlen(part);
-		n++;
-	}
-	return n;
-}
 
 #define CASE(name)                                                      \
 	TEST_OF(name, struct stdout_fixture *fixture, stdout_make_pipe, \
@@ -39,7 +13,7 @@ static size_t count(const char *text, const char *part)
 
 CASE(json_reaches_the_reader_in_whole_lines)
 {
-	const struct netobs_flow flow = some_flow();
+	const struct netobs_flow flow = make_datagram();
 	struct output output = { .spec = "json" };
 	size_t lines = 0;
 
@@ -51,13 +25,13 @@ CASE(json_reaches_the_reader_in_whole_lines)
 		text = stdout_written(fixture);
 		if (*text)
 			assert_int_equal(text[strlen(text) - 1], '\n');
-		lines += count(text, "\n");
+		lines += count_parts(text, "\n");
 	}
 	assert_true(lines < 1000);
 	/* A call takes a few milliseconds at most, which may be one record's. */
 	for (int i = 0; i < 1000 && lines < 1000; i++) {
 		output_interval(&output);
-		lines += count(stdout_written(fixture), "\n");
+		lines += count_parts(stdout_written(fixture), "\n");
 	}
 	assert_int_equal(lines, 1000);
 	output_close(&output);
@@ -69,7 +43,7 @@ CASE(a_record_of_very_many_points_is_written_whole)
 {
 	enum { POINTS = 256 }; /* as many as a sink keeps */
 	static struct netobs_point points[POINTS];
-	struct netobs_flow flow = some_flow();
+	struct netobs_flow flow = make_datagram();
 	struct output output = { .spec = "json" };
 	const char *text;
 
@@ -82,13 +56,13 @@ CASE(a_record_of_very_many_points_is_written_whole)
 	output_close(&output);
 	output_done(&output);
 	text = stdout_written(fixture);
-	assert_int_equal(count(text, "interface-name1"), POINTS);
+	assert_int_equal(count_parts(text, "interface-name1"), POINTS);
 	assert_int_equal(text[strlen(text) - 2], '}');
 }
 
 CASE(a_reader_that_leaves_is_an_error_that_sticks)
 {
-	const struct netobs_flow flow = some_flow();
+	const struct netobs_flow flow = make_datagram();
 	struct output output = { .spec = "json" };
 
 	assert_int_equal(output_open(&output), 0);
@@ -106,7 +80,7 @@ CASE(a_reader_that_leaves_is_an_error_that_sticks)
 
 CASE(files_that_cannot_take_records_are_errors)
 {
-	const struct netobs_flow flow = some_flow();
+	const struct netobs_flow flow = make_datagram();
 	struct output full = { .spec = "json:/dev/full" };
 	struct output absent = { .spec = "json:/nonexistent/flows" };
 
