@@ -48,21 +48,19 @@ static int take(void *ctx, void *data, size_t size)
 	return 0;
 }
 
-static int set_up(void **state)
+static void open_fixture(struct fixture *f)
 {
 	const struct session_knobs knobs = { .ring_bytes = 1 << 18,
 					     .wants_owners = true };
 	static const struct log silent;
-	struct fixture *f = calloc(1, sizeof(*f));
 
 	lab_enter(&f->lab);
-	*state = f;
 	f->is_lacking =
 		lab_lacks(LAB_FEATURE(SESSIONS) | LAB_FEATURE(SESSION_IO));
 	f->open_error = session_programs_open(&f->programs, &knobs, &silent);
 	if (f->is_lacking) {
 		assert_true(f->open_error || f->programs.io_error);
-		return 0;
+		return;
 	}
 	assert_int_equal(f->open_error, 0);
 	f->ring = ring_buffer__new(program_set_map_fd(&f->programs.sockets,
@@ -70,22 +68,19 @@ static int set_up(void **state)
 				   take, f, NULL);
 	assert_non_null(f->ring);
 	f->fd = lab_bind(SOCK_DGRAM, &f->port);
-	return 0;
 }
 
-static int tear_down(void **state)
+static void close_fixture(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	if (!f->is_lacking) {
 		close(f->fd);
 		ring_buffer__free(f->ring);
 	}
 	session_programs_close(&f->programs);
 	lab_leave(&f->lab);
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(struct fixture, open_fixture, close_fixture)
 
 /* To itself, so that there is no error. */
 static void send_one(int fd, uint16_t port)

@@ -55,41 +55,36 @@ static void connect_fds(struct fixture *f)
 	}
 }
 
-static int set_up(void **state)
+static void open_fixture(struct fixture *f)
 {
 	const struct session_knobs knobs = { .ring_bytes = 1 << 24 };
 	static const struct log silent;
-	struct fixture *f = calloc(1, sizeof(*f));
 	int r;
 
 	lab_enter(&f->lab);
-	*state = f;
 	f->listener = lab_listen(&f->port, 1);
 	f->is_lacking = lab_lacks(LAB_FEATURE(SESSIONS));
 	r = session_programs_open(&f->programs, &knobs, &silent);
 	if (f->is_lacking) {
 		assert_true(r < 0);
-		return 0;
+		return;
 	}
 	assert_int_equal(r, 0);
 	assert_int_equal(session_programs_read(&f->programs, take, f, &f->ring),
 			 0);
 	connect_fds(f);
-	return 0;
 }
 
-static int tear_down(void **state)
+static void close_fixture(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	if (!f->is_lacking)
 		ring_buffer__free(f->ring);
 	session_programs_close(&f->programs);
 	close(f->listener);
 	lab_leave(&f->lab);
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(struct fixture, open_fixture, close_fixture)
 
 /* The host's other connections do not fill the ring buffer meanwhile. */
 static void see_no_more_states(struct fixture *f)

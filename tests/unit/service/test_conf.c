@@ -41,26 +41,24 @@ static void assert_entry(const struct conf *conf, size_t at, const char *want)
 	assert_string_equal(text, want);
 }
 
-static int setup(void **state)
+static void begin(struct fixture *f)
 {
-	static struct fixture fixture;
-
-	fixture = (struct fixture){ .dir = "/tmp/netobs-conf.XXXXXX" };
-	*state = &fixture;
-	return mkdtemp(fixture.dir) ? 0 : -1;
+	strcpy(f->dir, "/tmp/netobs-conf.XXXXXX");
+	assert_non_null(mkdtemp(f->dir));
 }
 
-static int teardown(void **state)
+static void end(struct fixture *f)
 {
-	struct fixture *f = *state;
 	char command[128];
 
 	conf_clear(&f->conf);
 	snprintf(command, sizeof(command), "rm -r %s", f->dir);
-	return system(command);
+	assert_int_equal(system(command), 0);
 }
 
-#define CASE(name) TEST_OF(name, struct fixture *f, setup, teardown)
+TEST_FIXTURE(struct fixture, begin, end)
+
+#define CASE(name) TEST_OF(name, struct fixture *f, set_up, tear_down)
 
 CASE(entries_have_places)
 {

@@ -15,31 +15,27 @@ struct kinds {
 };
 
 /* Nothing is started, so that none is called. */
-static int set_up(void **state)
+static void begin(struct kinds *kinds)
 {
-	static struct kinds kinds;
 	const NETOBS_OPTS(netobs_capture_opts, capture, .on_packet = (void *)1);
 	const NETOBS_OPTS(netobs_sessions_opts, sessions, .on_record = (void *)1);
 	const NETOBS_OPTS(netobs_drops_opts, drops, .on_record = (void *)1);
 	const NETOBS_OPTS(netobs_trace_opts, trace, .on_record = (void *)1);
 
-	assert_int_equal(netobs_new(NULL, &kinds.of[CONTEXT]), 0);
-	assert_int_equal(netobs_capture_new(&capture, &kinds.of[CAPTURE]), 0);
-	assert_int_equal(netobs_sessions_new(&sessions, &kinds.of[SESSIONS]), 0);
-	assert_int_equal(netobs_drops_new(&drops, &kinds.of[DROPS]), 0);
-	assert_int_equal(netobs_trace_new(&trace, &kinds.of[TRACE]), 0);
-	*state = &kinds;
-	return 0;
+	assert_int_equal(netobs_new(NULL, &kinds->of[CONTEXT]), 0);
+	assert_int_equal(netobs_capture_new(&capture, &kinds->of[CAPTURE]), 0);
+	assert_int_equal(netobs_sessions_new(&sessions, &kinds->of[SESSIONS]), 0);
+	assert_int_equal(netobs_drops_new(&drops, &kinds->of[DROPS]), 0);
+	assert_int_equal(netobs_trace_new(&trace, &kinds->of[TRACE]), 0);
 }
 
-static int tear_down(void **state)
+static void end(struct kinds *kinds)
 {
-	const struct kinds *kinds = *state;
-
 	for (int i = 0; i < KINDS; i++)
 		netobs_free(kinds->of[i]);
-	return 0;
 }
+
+TEST_FIXTURE(struct kinds, begin, end)
 
 #define CASE(name) TEST_OF(name, struct kinds *kinds, set_up, tear_down)
 

@@ -131,22 +131,18 @@ static enum owner_found find_at(struct fixture *f, int64_t at_ns)
 	return owner_table_find(&f->table, &f->key, at_ns, at_ns, &f->entry);
 }
 
-static int set_up(void **state)
+static void begin(struct fixture *f)
 {
-	static struct fixture f;
-
-	f = (struct fixture){ .key = key_of(0) };
-	*state = &f;
-	return owner_table_init(&f.table, ROOM);
+	f->key = key_of(0);
+	assert_int_equal(owner_table_init(&f->table, ROOM), 0);
 }
 
-static int tear_down(void **state)
+static void end(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	owner_table_done(&f->table);
-	return 0;
 }
+
+TEST_FIXTURE(struct fixture, begin, end)
 
 #define CASE(name) TEST_OF(name, struct fixture *f, set_up, tear_down)
 
