@@ -4,7 +4,6 @@
 
 #include "lib_test.h"
 
-#include <stdlib.h>
 #include <time.h>
 
 /* What random inputs are made from: NETOBS_TEST_SEED, which repeats a run, or a new one. It is printed. */

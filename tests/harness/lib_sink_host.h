@@ -8,9 +8,6 @@
 #include "base/log.h"
 #include "sink/module.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-
 struct test_host {
 	struct sink_host host; /* first */
 	struct log log;

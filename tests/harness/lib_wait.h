@@ -10,8 +10,6 @@
 
 #include "base/clock_ms.h"
 
-#include <unistd.h>
-
 enum { WAIT_MS = 60000, WAIT_STEP_US = 1000 };
 
 /* Do @step until @condition holds; fail the test where that takes longer than WAIT_MS. */

@@ -6,12 +6,8 @@
 #include "lib_test.h"
 #include "base/clock_ms.h"
 #include "sinks/pbflow/wire_reader.h"
-#include "base/util.h"
 
 #include <arpa/inet.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
 static struct rpc *find_rpc(struct collector *c, int32_t id)

@@ -7,9 +7,6 @@
 #include "lib_sink_host.h"
 #include "lib_test.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-
 struct module_fixture {
 	struct test_host host;
 	struct collector collector;

@@ -3,9 +3,6 @@
 
 #include "lib_test.h"
 #include "base/clock_ms.h"
-#include "base/util.h"
-
-#include <string.h>
 
 /* A collector, and the records that it accepts. */
 struct picky {

@@ -3,9 +3,6 @@
 
 #include "lib_test.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 TEST(number_is_read_or_unknown)
 {
 	static const struct {

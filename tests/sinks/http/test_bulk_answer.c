@@ -4,9 +4,6 @@
 
 #include "lib_test.h"
 
-#include <stdio.h>
-#include <string.h>
-
 struct seen {
 	unsigned int n;
 	int status[8];

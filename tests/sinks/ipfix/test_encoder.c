@@ -5,8 +5,6 @@
 #include "lib_ipfix.h"
 #include "lib_test.h"
 
-#include <string.h>
-
 static const struct netobs_point points[] = {
 	{ .ifindex = 5, .direction = NETOBS_INGRESS, .name = "veth5" },
 	{ .ifindex = 6, .direction = NETOBS_INGRESS, .name = "br0" },

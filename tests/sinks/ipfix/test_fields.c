@@ -6,9 +6,6 @@
 #include "lib_ipfix.h"
 #include "lib_test.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum { PEN = 32473 };
 
 #define name_number(name) #name

@@ -4,9 +4,6 @@
 
 #include "lib_test.h"
 
-#include <stdio.h>
-#include <string.h>
-
 TEST(templates_come_soon_again_and_then_rarely)
 {
 	struct refresh refresh = { .interval_ms = 60000, .repeats = true };

@@ -4,8 +4,6 @@
 
 #include "sinks/kafka/kafka.h"
 
-#include <string.h>
-
 static rd_kafka_message_t message;
 static uint8_t bytes[MESSAGE_MAX];
 

@@ -4,8 +4,6 @@
 
 #include "sinks/kafka/kafka.h"
 
-#include <stdlib.h>
-
 static struct position position_at(uint64_t seq)
 {
 	return (struct position){ seq, 2 * seq, 100 * seq };

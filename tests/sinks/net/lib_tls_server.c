@@ -7,11 +7,8 @@
 #include <limits.h>
 #include <openssl/ssl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 static char *certs;
 

@@ -2,13 +2,10 @@
 /* What a connection's TCP says of its peer. */
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "sinks/net/address.h"
 
-#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <string.h>
 #include <sys/socket.h>
 
 static struct tcp_info info;

@@ -3,9 +3,6 @@
 
 #include "lib_test.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define ANSWER(bytes) bytes, sizeof(bytes) - 1
 
 TEST(answers_say_how_many_are_refused)

@@ -4,8 +4,6 @@
 #include "base/json.h"
 #include "lib_test.h"
 
-#include <string.h>
-
 static void assert_text(const struct value *value, const char *text)
 {
 	assert_int_equal(value->type, VALUE_IS_TEXT);

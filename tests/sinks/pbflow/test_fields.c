@@ -7,8 +7,6 @@
 
 #include "flow.pb-c.h"
 
-#include <string.h>
-
 #define netobserv record
 #define ROW(member, message, number, name, ...) { #message, number, #name },
 #define FIELD(member, type, bit, merge, json, proto, ...) \

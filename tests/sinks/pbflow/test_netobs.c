@@ -11,8 +11,6 @@
 #include "netobs.pb-c.h"
 
 #include <arpa/inet.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { ROUNDS = 2000 };
 

@@ -7,11 +7,7 @@
 #include "sinks/pbflow/pbflow.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <sched.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 /* ---- Options --------------------------------------------------------------------- */
 

@@ -7,8 +7,6 @@
 
 #include "bpf/rtt/observe.h"
 
-#include <string.h>
-
 static __u64 read_exact_clock(const struct segment *segment)
 {
 	return segment->now;

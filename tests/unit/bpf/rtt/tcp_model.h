@@ -8,11 +8,7 @@
 
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "bpf/rtt/observe.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 static __u64 read_exact_clock(const struct segment *segment)
 {

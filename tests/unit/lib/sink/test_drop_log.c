@@ -3,10 +3,6 @@
 #include "lib_test.h"
 
 #include "sink/sink.h"
-#include "base/util.h"
-
-#include <stdio.h>
-#include <string.h>
 
 struct fixture {
 	struct drop_log drops;

@@ -3,10 +3,6 @@
 
 #include "sink/host_fields.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 static int read_fields(const char *text, bool has_host,
 		       struct host_fields *ret_fields)
 {

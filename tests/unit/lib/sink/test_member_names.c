@@ -3,9 +3,6 @@
 
 #include "lib_test.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static const char *name_of(const char *key)
 {
 	static char buf[NAME_MAX_LEN];

@@ -5,21 +5,14 @@
 #include "lib_test.h"
 #include "lib_wait.h"
 
-#include "base/util.h"
-
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 LINES_TEST(file_has_each_record_on_a_line)
 {

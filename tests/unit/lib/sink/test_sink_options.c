@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* What netobs_sink_open() takes and refuses, of older and newer callers too. */
 #include "lib_test.h"
-#include "base/util.h"
 
-#include <errno.h>
 #include <netobs/sink.h>
-#include <string.h>
 
 /* What a program has that was compiled for a later library. */
 struct later_opts {

@@ -6,11 +6,6 @@
 #include "record/any.h"
 #include "sink/spool/spool.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static int get_stats(struct netobs_stats *ret_stats, void *user)
 {
 	const uint64_t *seen = user;

@@ -4,21 +4,14 @@
 #include "lib_test.h"
 #include "lib_wait.h"
 
-#include "base/util.h"
-
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #define FINAL "out-[0-9]*T[0-9]*Z*"
 

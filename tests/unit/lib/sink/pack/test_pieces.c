@@ -2,11 +2,8 @@
 /* What is whole of a file that ends anywhere. Compressed lines: test_rotate.c. */
 #include "lib_test.h"
 #include "sink/pack/packer.h"
-#include "base/util.h"
 
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 static uint64_t cut(const void *bytes, size_t len)
 {

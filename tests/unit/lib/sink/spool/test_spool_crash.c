@@ -7,13 +7,6 @@
 #include "lib_crash.h"
 #include "lib_test.h"
 #include "lib_spool.h"
-#include "base/util.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { STEPS = 45, SEGMENT = 4096, LIMIT = 48 << 10 };
 

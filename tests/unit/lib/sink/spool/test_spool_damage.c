@@ -2,12 +2,8 @@
 /* What a spool on disk makes of files that are not as it left them. */
 #include "lib_test.h"
 #include "lib_spool.h"
-#include "base/util.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* A directory with one segment of @n records; its path and content. */
 static char *make_segment(struct spool_fixture *f, uint64_t n, char *path,

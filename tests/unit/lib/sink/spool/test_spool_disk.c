@@ -3,17 +3,12 @@
 #include "lib_test.h"
 #include "lib_wait.h"
 #include "lib_spool.h"
-#include "base/util.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 SPOOL_TEST(unacknowledged_records_outlive_the_process)
 {

@@ -6,14 +6,9 @@
 #include "lib_disk.h"
 #include "lib_test.h"
 #include "lib_spool.h"
-#include "base/util.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 enum { SEGMENT = 4096 };
 

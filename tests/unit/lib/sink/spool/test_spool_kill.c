@@ -4,9 +4,7 @@
 #include "lib_spool.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 /* Writes, syncs, reads and acknowledges at random; reports the durable records. */
 static void be_killed(const struct spool_options *options, unsigned int seed,

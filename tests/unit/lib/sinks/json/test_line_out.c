@@ -4,18 +4,10 @@
 #include "lib_lines.h"
 #include "lib_test.h"
 
-#include "base/util.h"
-
-#include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 static void dispatch_for(struct lines_fixture *f, int ms)
 {
