@@ -63,6 +63,9 @@ endforeach()
 find_program(NETOBS_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH DOC "Python 3.9 or newer")
 find_program(NETOBS_PYTHON NAMES python3)
 
+set(NETOBS_BPF_SHARED "" CACHE PATH
+	"Where build directories share compiled BPF programs, which have the same bytes in each; empty: they do not")
+
 # Compile one program. Linking it alone drops the DWARF and keeps the BTF.
 function(netobs_bpf_skeleton source name)
 	set(compiled ${NETOBS_BPF_DIR}/${name}.o)
@@ -72,11 +75,18 @@ function(netobs_bpf_skeleton source name)
 		set(order COMMAND ${NETOBS_PYTHON} ${bpf_top}/cmake/order_btf.py ${compiled})
 	endif()
 
+	set(compile ${NETOBS_BPF_CLANG} ${NETOBS_BPF_FLAGS} ${source})
+	if(NETOBS_BPF_SHARED)
+		list(PREPEND compile ${bpf_top}/cmake/compile_bpf.sh ${NETOBS_BPF_SHARED} ${compiled})
+	else()
+		list(APPEND compile -MD -MF ${compiled}.d -MT ${compiled} -c -o ${compiled})
+	endif()
+
 	add_custom_command(OUTPUT ${compiled}
-		COMMAND ${NETOBS_BPF_CLANG} ${NETOBS_BPF_FLAGS} -MD -MF ${compiled}.d -MT ${compiled}
-			-c ${source} -o ${compiled}
+		COMMAND ${compile}
 		${order}
-		DEPENDS ${source} ${bpf_top}/cmake/order_btf.py DEPFILE ${compiled}.d
+		DEPENDS ${source} ${bpf_top}/cmake/order_btf.py ${bpf_top}/cmake/compile_bpf.sh
+		DEPFILE ${compiled}.d
 		COMMENT "Compiling BPF programs ${name}" VERBATIM COMMAND_EXPAND_LISTS)
 	add_custom_command(OUTPUT ${object}
 		COMMAND ${NETOBS_BPFTOOL} gen object ${object} ${compiled}

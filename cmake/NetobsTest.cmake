@@ -310,7 +310,7 @@ function(netobs_release_fixture)
 	netobs_test(release.configure release 120 ${CMAKE_COMMAND}
 		-S ${PROJECT_SOURCE_DIR} -B ${NETOBS_RELEASE_DIR} -G ${CMAKE_GENERATOR}
 		-DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=${CMAKE_C_COMPILER}
-		-DNETOBS_TESTS=ON -DNETOBS_WERROR=${NETOBS_WERROR})
+		-DNETOBS_TESTS=ON -DNETOBS_WERROR=${NETOBS_WERROR} -DNETOBS_BPF_SHARED=${NETOBS_BPF_SHARED})
 	netobs_test(release.build release 1200 ${CMAKE_COMMAND} --build ${NETOBS_RELEASE_DIR})
 	set_tests_properties(release.configure release.build PROPERTIES FIXTURES_SETUP release)
 	set_tests_properties(release.build PROPERTIES DEPENDS release.configure)

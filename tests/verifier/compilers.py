@@ -52,7 +52,8 @@ def quiet(*command):
 
 def commands(clang, directory):
     return [["cmake", "-S", "tests/verifier", "-B", directory, "-G", "Ninja",
-             f"-DNETOBS_BPF_CLANG=/usr/bin/clang-{clang}"],
+             f"-DNETOBS_BPF_CLANG=/usr/bin/clang-{clang}",
+             f"-DNETOBS_BPF_SHARED={SOURCE}/build/bpf"],
             ["ninja", "-C", directory, "bpf_objects"]]
 
 
