@@ -147,7 +147,11 @@ def serve_tcp(listener, notes, works):
         sock.close()
 
 
-def serve_udp(sock, notes, count):
+def serve_udp(sock, notes, count, ready):
+    """The process has used the socket, so that it is known, once @ready can be read."""
+    if count:
+        sock.sendto(b"x", (sock.getsockname()[0], 9))
+    os.close(ready)
     for _ in range(count):
         serve_one(sock, notes)
 
@@ -225,8 +229,12 @@ class TalkTest(lab.LabTest):
                 works = [serve_one] * tcp_count
             self.pids.append(child(serve_tcp, listener, self.notes, works,
                                    ns=ns or self.host))
-            self.pids.append(child(serve_udp, sock, self.notes, udp_count,
+            used, ready = os.pipe()
+            self.pids.append(child(serve_udp, sock, self.notes, udp_count, ready,
                                    ns=ns or self.host))
+            os.close(ready)
+            os.read(used, 1)
+            os.close(used)
             questions += [(ns, address, listener.getsockname()[1], "tcp")] * tcp_count
             questions += [(ns, address, sock.getsockname()[1], "udp")] * udp_count
             listener.close()
