@@ -16,22 +16,22 @@
 enum {
 	SPACES_MAX = 16384, /* limit of namespaces, most of which are gone: then all are removed */
 	SLICE_MS = 1, /* of a search */
+	OWNERS_AT_ONCE = 16,
 	/* Time between searches that find nothing, which visit all processes, each 3 us. */
 	WAIT_MIN_S = 10,
 	WAIT_MAX_S = 300,
 };
 
+static struct space *space_at(const struct spaces *spaces, uint32_t index)
+{
+	return slots_at(&spaces->table, index);
+}
+
 static void forget_all(struct spaces *spaces)
 {
-	for (int i = 0; i < SPACE_BUCKETS; i++)
-		while (spaces->buckets[i]) {
-			struct space *space = spaces->buckets[i];
-
-			spaces->buckets[i] = space->next;
-			addresses_done(&space->addresses);
-			free(space);
-		}
-	spaces->count = 0;
+	for (uint32_t i = 0; i < spaces->table.n; i++)
+		addresses_done(&space_at(spaces, i)->addresses);
+	slots_free(&spaces->table);
 }
 
 void spaces_done(struct spaces *spaces)
@@ -40,22 +40,13 @@ void spaces_done(struct spaces *spaces)
 	forget_all(spaces);
 }
 
-/* NULL without memory. */
+/* @return the space, until another one is added; NULL: no memory */
 static struct space *ensure_space(struct spaces *spaces, uint32_t inode)
 {
-	struct space **bucket = &spaces->buckets[inode % SPACE_BUCKETS], *space;
+	const uint32_t index = slots_get(&spaces->table, &inode, sizeof(inode),
+					 sizeof(struct space));
 
-	for (space = *bucket; space; space = space->next)
-		if (space->inode == inode)
-			return space;
-	space = calloc(1, sizeof(*space));
-	if (!space)
-		return NULL;
-	space->inode = inode;
-	space->next = *bucket;
-	*bucket = space;
-	spaces->count++;
-	return space;
+	return index == SLOT_NONE ? NULL : space_at(spaces, index);
 }
 
 void spaces_note_process(struct spaces *spaces, uint32_t inode, uint32_t pid)
@@ -76,7 +67,7 @@ void spaces_note(const struct owner_entry *entry, void *user)
 void spaces_begin_round(struct spaces *spaces)
 {
 	spaces->round++;
-	if (spaces->count > SPACES_MAX)
+	if (spaces->table.n > SPACES_MAX)
 		forget_all(spaces);
 }
 
@@ -112,15 +103,17 @@ static void learn_of(struct spaces *spaces, int fd, uint32_t inode)
 /* @return whether there are more sockets' processes */
 static bool learn_from_owners(struct spaces *spaces)
 {
-	const struct space *space = spaces->buckets[spaces->cursor];
+	const uint32_t end = (uint32_t)min_u64(spaces->cursor + OWNERS_AT_ONCE,
+					       spaces->table.n);
 
-	for (; space; space = space->next) {
+	for (; spaces->cursor < end; spaces->cursor++) {
+		const struct space *space = space_at(spaces, spaces->cursor);
 		cleanup_fd int fd = open_space(spaces, space);
 
 		if (fd >= 0)
 			learn_of(spaces, fd, space->inode);
 	}
-	return ++spaces->cursor < SPACE_BUCKETS;
+	return spaces->cursor < spaces->table.n;
 }
 
 /* Most processes are in a namespace that another process has shown. */

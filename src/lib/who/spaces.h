@@ -21,13 +21,13 @@
 #define NETOBS_WHO_SPACES_H
 
 #include "base/log.h"
+#include "base/slots.h"
 #include "host/host.h"
 #include "host/netns.h"
 #include "host/rtnl.h"
 #include "owner_table.h"
 
 struct space {
-	struct space *next;
 	uint32_t inode;
 	uint32_t pid; /* of a process with a socket there */
 	uint32_t round; /* the round in which the addresses were read, or could not be */
@@ -36,7 +36,6 @@ struct space {
 };
 
 enum {
-	SPACE_BUCKETS = 256,
 	SPACES_ASKED = 1024, /* namespaces that a search remembers */
 };
 
@@ -46,7 +45,7 @@ struct spaces {
 	uint32_t round;
 	/* The state of a search. */
 	enum { SPACES_AT_REST, SPACES_OWNERS, SPACES_WALK } phase;
-	uint32_t cursor; /* a bucket */
+	uint32_t cursor; /* in the table */
 	struct netns_walk walk;
 	uint32_t before; /* pairs that it is to resolve */
 	uint32_t asked[SPACES_ASKED];
@@ -55,8 +54,7 @@ struct spaces {
 	int64_t searched_ns; /* CLOCK_BOOTTIME */
 	bool is_denied; /* namespaces of other processes cannot be opened */
 	bool is_denial_logged;
-	uint32_t count;
-	struct space *buckets[SPACE_BUCKETS];
+	struct slots table; /* of struct space, by inode */
 };
 
 void spaces_done(struct spaces *spaces);
