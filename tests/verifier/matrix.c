@@ -788,10 +788,12 @@ static const struct kind sessions = {
 	.is_optional = true,
 };
 
-static void ignore_connect(void *ctx, const struct connect_event *event)
+static int ignore_report(void *ctx, void *data, size_t size)
 {
 	(void)ctx;
-	(void)event;
+	(void)data;
+	(void)size;
+	return 0;
 }
 
 /* COMPAT(<6.17): others than on this kernel. */
@@ -801,7 +803,7 @@ static int load_connects(const struct choice *choice)
 	int err;
 
 	left_object = choice->of[0] ? "connect" : NULL;
-	err = connects_open(&connects, ignore_connect, NULL);
+	err = connects_open(&connects, ignore_report, NULL);
 	connects_close(&connects);
 	left_object = NULL;
 	return err;
@@ -812,14 +814,6 @@ static const struct kind connects_kind = {
 	.load = load_connects,
 	.is_optional = true,
 };
-
-static int ignore_report(void *ctx, void *data, size_t size)
-{
-	(void)ctx;
-	(void)data;
-	(void)size;
-	return 0;
-}
 
 enum { TRACE_LAYER, TRACE_ACKS, TRACE_DATAGRAMS, TRACE_NETFILTER, TRACE_IDLE };
 

@@ -136,18 +136,21 @@ static int probe_nat(struct trial *trial)
 	return nat_find_layout(&layout, &trial->log);
 }
 
-static void take_no_event(void *ctx, const struct connect_event *event)
+static int ignore_report(void *ctx, void *data, size_t size)
 {
 	(void)ctx;
-	(void)event;
+	(void)data;
+	(void)size;
+	return 0;
 }
 
 /* The programs are attached for a moment, and their reports are ignored. */
 static int probe_connect(struct trial *trial)
 {
 	struct connects connects;
-	int err = connects_open(&connects, take_no_event, trial);
+	int err = connects_open(&connects, ignore_report, NULL);
 
+	(void)trial;
 	connects_close(&connects);
 	return err;
 }
@@ -332,14 +335,6 @@ static void try_drops(struct trial *trial)
 		trial->errors[NETOBS_FEATURE_DROP_REASONS] = err;
 	if (!err)
 		drop_programs_close(&programs);
-}
-
-static int ignore_report(void *ctx, void *data, size_t size)
-{
-	(void)ctx;
-	(void)data;
-	(void)size;
-	return 0;
 }
 
 static void try_trace(struct trial *trial)

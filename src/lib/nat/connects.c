@@ -65,24 +65,15 @@ static void add_points(struct connects *connects,
 	}
 }
 
-static int take_connect_event(void *ctx, void *data, size_t size)
-{
-	const struct connects *connects = ctx;
-
-	if (size >= sizeof(struct connect_event))
-		connects->on_event(connects->ctx, data);
-	return 0;
-}
-
-static int open_connect_maps(struct connects *connects)
+static int open_connect_maps(struct connects *connects,
+			     ring_buffer_sample_fn on_event, void *ctx)
 {
 	connects->counters = program_set_mmap(&connects->set, "connect_counters",
 					      sizeof(*connects->counters));
 	if (!connects->counters)
 		return -errno;
 	connects->ring_fd = program_set_map_fd(&connects->set, "connect_events");
-	connects->ring = ring_buffer__new(connects->ring_fd, take_connect_event,
-					  connects, NULL);
+	connects->ring = ring_buffer__new(connects->ring_fd, on_event, ctx, NULL);
 	return connects->ring ? 0 : -errno;
 }
 
@@ -102,7 +93,8 @@ static int load_connects(struct connects *connects, bool by_files, bool is_trace
 	return program_set_ref(&connects->set);
 }
 
-static int open_programs(struct connects *connects)
+static int open_programs(struct connects *connects,
+			 ring_buffer_sample_fn on_event, void *ctx)
 {
 	int err;
 
@@ -113,13 +105,12 @@ static int open_programs(struct connects *connects)
 	err = err ? load_connects(connects, true, false) : 0;
 	err = err ? load_connects(connects, true, true) : 0;
 	log_borrow_libbpf(&silent);
-	err = err ?: open_connect_maps(connects);
+	err = err ?: open_connect_maps(connects, on_event, ctx);
 	log_return_libbpf();
 	return err;
 }
 
-int connects_open(struct connects *connects,
-		  void (*on_event)(void *ctx, const struct connect_event *event),
+int connects_open(struct connects *connects, ring_buffer_sample_fn on_event,
 		  void *ctx)
 {
 	int err;
@@ -131,10 +122,8 @@ int connects_open(struct connects *connects,
 			 .points_only = true,
 			 .points = connects->points },
 		.cgroup_fd = cgroup_root_open(),
-		.on_event = on_event,
-		.ctx = ctx,
 	};
-	err = open_programs(connects);
+	err = open_programs(connects, on_event, ctx);
 	if (err)
 		connects_close(connects);
 	return err;

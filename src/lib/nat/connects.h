@@ -10,9 +10,8 @@
 #include "bpf/connect.h"
 #include "engine/program_set.h"
 
+#include <bpf/libbpf.h>
 #include <stdbool.h>
-
-struct ring_buffer;
 
 enum { CONNECT_POINTS_MAX = 14 };
 
@@ -29,17 +28,15 @@ struct connects {
 	uint64_t n_listed; /* counters->udp at the last listing */
 	bool is_new; /* it had risen then: some may not have connected yet, so list again */
 	int64_t rests_until_ns; /* do not list before this time */
-	void (*on_event)(void *ctx, const struct connect_event *event);
-	void *ctx;
 };
 
 /**
  * Load the programs and attach them. Programs of others run as before.
  *
+ * @param on_event  for connects_read(), of a struct connect_event
  * @return 0; -errno: the kernel lacks something, nothing is logged, and nothing stays loaded
  */
-int connects_open(struct connects *connects,
-		  void (*on_event)(void *ctx, const struct connect_event *event),
+int connects_open(struct connects *connects, ring_buffer_sample_fn on_event,
 		  void *ctx);
 
 void connects_close(struct connects *connects);

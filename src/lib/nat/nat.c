@@ -25,16 +25,8 @@ static size_t counters_size(const struct nat *nat)
 	return nat->n_cpus * sizeof(*nat->counters);
 }
 
-static int take_nat_event(void *ctx, void *data, size_t size)
-{
-	const struct nat *nat = ctx;
-
-	if (size >= sizeof(struct nat_event))
-		nat->on_event(nat->ctx, data);
-	return 0;
-}
-
-static int open_nat_maps(struct nat *nat, const struct program_set *maps)
+static int open_nat_maps(struct nat *nat, const struct program_set *maps,
+			 ring_buffer_sample_fn on_event, void *ctx)
 {
 	nat->seen = program_set_mmap(maps, "nat_seen", seen_size(nat));
 	if (!nat->seen)
@@ -45,23 +37,20 @@ static int open_nat_maps(struct nat *nat, const struct program_set *maps)
 		return -errno;
 	nat->ring_fd = program_set_map_fd(maps, "nat_events");
 	log_borrow_libbpf(nat->log);
-	nat->ring = ring_buffer__new(nat->ring_fd, take_nat_event, nat, NULL);
+	nat->ring = ring_buffer__new(nat->ring_fd, on_event, ctx, NULL);
 	log_return_libbpf();
 	return nat->ring ? 0 : -errno;
 }
 
 int nat_open(struct nat *nat, const struct program_set *maps, uint32_t n_cpus,
-	     void (*on_event)(void *ctx, const struct nat_event *event),
-	     void *ctx, const struct log *log)
+	     ring_buffer_sample_fn on_event, void *ctx, const struct log *log)
 {
 	int err;
 
 	*nat = (struct nat){ .log = log,
 			     .n_cpus = n_cpus,
-			     .seen_buckets = nat_seen_buckets(n_cpus),
-			     .on_event = on_event,
-			     .ctx = ctx };
-	err = open_nat_maps(nat, maps);
+			     .seen_buckets = nat_seen_buckets(n_cpus) };
+	err = open_nat_maps(nat, maps, on_event, ctx);
 	if (err) {
 		log_error(log, "cannot make BPF maps for translations: %s",
 			  strerror(-err));

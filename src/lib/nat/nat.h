@@ -6,11 +6,11 @@
 #include "base/log.h"
 #include "bpf/nat.h"
 
+#include <bpf/libbpf.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct program_set;
-struct ring_buffer;
 
 /* All zeroes: off. */
 struct nat {
@@ -21,14 +21,14 @@ struct nat {
 	const struct nat_counters *counters; /* mapped */
 	struct ring_buffer *ring;
 	int ring_fd;
-	void (*on_event)(void *ctx, const struct nat_event *event);
-	void *ctx;
 };
 
-/** @return 0, or -errno, which is logged */
+/**
+ * @param on_event  for nat_read(), of a struct nat_event
+ * @return 0, or -errno, which is logged
+ */
 int nat_open(struct nat *nat, const struct program_set *maps, uint32_t n_cpus,
-	     void (*on_event)(void *ctx, const struct nat_event *event),
-	     void *ctx, const struct log *log);
+	     ring_buffer_sample_fn on_event, void *ctx, const struct log *log);
 
 void nat_close(struct nat *nat);
 

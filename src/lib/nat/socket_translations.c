@@ -166,9 +166,11 @@ void socket_translations_note(struct socket_translations *sockets,
 	}
 }
 
-static void on_connect_event(void *ctx, const struct connect_event *event)
+static int on_connect_event(void *ctx, void *data, size_t size)
 {
-	socket_translations_note(ctx, event);
+	(void)size;
+	socket_translations_note(ctx, data);
+	return 0;
 }
 
 int socket_translations_open(struct socket_translations *sockets,

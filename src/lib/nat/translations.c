@@ -517,14 +517,16 @@ void translations_note(struct translations *translations,
 		translation_table_note(&translations->table, event);
 }
 
-static void on_nat_event(void *ctx, const struct nat_event *event)
+static int on_nat_event(void *ctx, void *data, size_t size)
 {
 	struct translations *translations = ctx;
 
+	(void)size;
 	/* Read the translation of the packet's socket first: its conversation includes the packet. */
 	if (!translations->table.is_held)
 		connects_read(&translations->sockets.connects);
-	translations_note(translations, event);
+	translations_note(translations, data);
+	return 0;
 }
 
 /* The entries of @generation, which programs write next, are older than the other one's. */
