@@ -300,9 +300,25 @@ static bool put_streams(const struct format *format,
 	       add_streams(format, records, body) && buffer_put(body, "]}");
 }
 
-bool format_body(const struct format *format, const struct batch *records,
+/* Records of a stream side by side, in the order in which they came. */
+static int compare_streams(const void *a, const void *b, void *arg)
+{
+	const struct batch *batch = arg;
+	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+	uint32_t left_stream = batch->entries[left].stream;
+	uint32_t right_stream = batch->entries[right].stream;
+
+	if (left_stream != right_stream)
+		return left_stream < right_stream ? -1 : 1;
+	return left < right ? -1 : 1;
+}
+
+bool format_body(const struct format *format, struct batch *records,
 		 struct buffer *body)
 {
+	if (format->encoding->has_streams)
+		qsort_r(records->tried, records->n_tried,
+			sizeof(*records->tried), compare_streams, records);
 	body->len = 0;
 	return format->encoding->put_body(format, records, body);
 }
@@ -337,11 +353,6 @@ static const struct encoding encoding_otlp = {
 	.put_body = put_request,
 };
 
-bool format_is_otlp(const struct spec *spec)
-{
-	return !strncmp(spec->kind, "otlp", strlen("otlp"));
-}
-
 uint32_t format_items(const struct format *format,
 		      const struct netobs_record *record)
 {
@@ -368,7 +379,7 @@ int format_read(struct format *format, struct spec *spec, uint32_t types)
 					     NULL };
 	int i;
 
-	if (format_is_otlp(spec))
+	if (!strncmp(spec->kind, "otlp", strlen("otlp")))
 		return read_otlp(format, spec, types);
 	i = spec_choice(spec, "encoding", names, ENCODING_JSON);
 

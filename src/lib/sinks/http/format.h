@@ -48,9 +48,6 @@ struct format {
 
 _Static_assert((int)OTLP_ENTRY_MAX <= (int)FORMAT_ROOM, "there is room for all");
 
-/** @return whether the kind of the spec says that bodies are OTLP */
-bool format_is_otlp(const struct spec *spec);
-
 /** Read encoding, except of OTLP, label.NAME, labels and those of host_fields.h. @types: of the sink. 0 or -ENOMEM; what is wrong is refused. */
 int format_read(struct format *format, struct spec *spec, uint32_t types);
 void format_free(struct format *format);
@@ -74,11 +71,11 @@ uint32_t format_items(const struct format *format,
 const char *format_path(const struct format *format, uint32_t types);
 
 /**
- * Put a body together of the records that are tried, of which those of a stream follow each other.
+ * Put a body together of the records that are tried; those of a stream are sorted to follow each other.
  *
  * @return false: no memory
  */
-bool format_body(const struct format *format, const struct batch *records,
+bool format_body(const struct format *format, struct batch *records,
 		 struct buffer *body);
 
 #endif

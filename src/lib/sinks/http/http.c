@@ -6,7 +6,8 @@
  */
 #include "base/clock_ms.h"
 #include "base/outage.h"
-#include "batch.h"
+#include "bulk_answer.h"
+#include "transfer.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,6 +20,21 @@ enum {
 	/* After so many single records in a row, whole batches are refused at once. */
 	REFUSED_MAX = 64,
 	REFUSALS_END_MS = 60 * 1000, /* without one, the next is logged again */
+};
+
+/* A batch and its requests. */
+struct http_batch {
+	struct batch records;
+	uint32_t limit;	    /* records of an attempt */
+	int64_t due_ms;	    /* not before this time */
+	bool is_probed;	    /* one of its records was refused alone */
+	struct buffer body; /* of the attempt, whose records are in its order */
+	uint32_t n_answered; /* tried records with an answer, in a bulk answer */
+	uint32_t n_accepted, n_refused;
+	char reason[BULK_TEXT_MAX]; /* reason for the first record that was refused, or not accepted */
+	struct bulk_answer bulk;
+	struct buffer answer; /* the whole answer, for FORMAT_ANSWERS_COUNT */
+	struct request request;
 };
 
 struct http {
@@ -46,6 +62,67 @@ static struct http_batch *batch_at(struct http *http, uint32_t i)
 	return &http->batches[(http->first + i) % BATCHES];
 }
 
+/* ---- Requests of a batch ---------------------------------------------------------- */
+
+/* As bulk_answer.take_item(): @arg is the batch. */
+static void take_bulk_item(void *arg, int status, const char *reason)
+{
+	struct http_batch *batch = arg;
+	enum outcome outcome = status_outcome(status);
+
+	if (batch->n_answered == batch->records.n_tried)
+		return;
+	batch_decide_one(&batch->records, batch->n_answered++, outcome);
+	batch->n_accepted += outcome == OUTCOME_ACCEPTED;
+	batch->n_refused += outcome == OUTCOME_REFUSED;
+	if (outcome != OUTCOME_ACCEPTED && !*batch->reason)
+		snprintf(batch->reason, sizeof(batch->reason), "%d: %.200s",
+			 status, reason);
+}
+
+static void read_items(void *ctx, const char *bytes, size_t len)
+{
+	struct http_batch *batch = ctx;
+
+	bulk_answer_read(&batch->bulk, bytes, len);
+}
+
+/* Without memory, the answer is cut off, and so no answer. */
+static void read_whole(void *ctx, const char *bytes, size_t len)
+{
+	struct http_batch *batch = ctx;
+
+	buffer_add(&batch->answer, bytes, len);
+}
+
+static int pack_body(struct http_batch *batch, struct packer *packer)
+{
+	const char *bytes;
+	ssize_t len = packer_pack_body(packer, batch->body.bytes,
+				       batch->body.len, &bytes);
+
+	if (len < 0)
+		return (int)len;
+	if (bytes == batch->body.bytes)
+		return 0;
+	batch->body.len = 0;
+	return buffer_add(&batch->body, bytes, (size_t)len) ? 0 : -ENOMEM;
+}
+
+static int http_batch_make_body(struct http_batch *batch,
+				const struct format *format,
+				struct packer *packer)
+{
+	batch_try(&batch->records, 0, batch->limit);
+	batch->n_answered = batch->n_accepted = batch->n_refused = 0;
+	batch->reason[0] = '\0';
+	bulk_answer_begin(&batch->bulk, take_bulk_item, batch);
+	batch->answer.len = 0;
+	if (!format_body(format, &batch->records, &batch->body))
+		return -ENOMEM;
+	return pack_body(batch, packer);
+}
+
 /* ---- Opening ------------------------------------------------------------------- */
 
 static void http_close(void *arg)
@@ -54,7 +131,9 @@ static void http_close(void *arg)
 
 	for (uint32_t i = 0; i < BATCHES; i++) {
 		request_close(&http->batches[i].request, &http->transfer);
-		http_batch_free(&http->batches[i]);
+		batch_free(&http->batches[i].records);
+		buffer_free(&http->batches[i].body);
+		buffer_free(&http->batches[i].answer);
 	}
 	transfer_close(&http->transfer);
 	packer_close(&http->packer);
@@ -65,12 +144,19 @@ static void http_close(void *arg)
 
 static int open_requests(struct http *http)
 {
-	enum format_answer answer = http->options.format.encoding->answer;
+	static void (*const readers[])(void *ctx, const char *bytes,
+				       size_t len) = {
+		[FORMAT_ANSWERS_NOTHING] = NULL,
+		[FORMAT_ANSWERS_ITEMS] = read_items,
+		[FORMAT_ANSWERS_COUNT] = read_whole,
+	};
 	int err = transfer_open(&http->transfer, http->host);
 
 	for (uint32_t i = 0; !err && i < BATCHES; i++) {
 		struct http_batch *batch = &http->batches[i];
-		struct answer_reader reader = http_batch_reader(batch, answer);
+		const struct answer_reader reader = {
+			readers[http->options.format.encoding->answer], batch
+		};
 
 		err = request_open(&batch->request, &http->options, &reader,
 				   http->host->log);
@@ -315,7 +401,9 @@ static void take_answers(struct http *http)
 		if (batch->records.n_waiting ||
 		    batch->request.phase == REQUEST_OPEN)
 			break;
-		http_batch_clear(batch);
+		batch_clear(&batch->records);
+		batch->due_ms = 0;
+		batch->is_probed = false;
 		http->first = (http->first + 1) % BATCHES;
 		http->n_sent--;
 	}

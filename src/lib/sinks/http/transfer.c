@@ -347,3 +347,24 @@ void request_resume(struct request *request, struct transfer *transfer,
 	request->is_paused = false;
 	curl_easy_pause(request->easy, CURLPAUSE_CONT);
 }
+
+enum outcome status_outcome(long status)
+{
+	if (status >= 200 && status < 300)
+		return OUTCOME_ACCEPTED;
+	if (status < 400 || status > 499)
+		return OUTCOME_WAITING;
+	switch (status) {
+	case 401: /* Unauthorized */
+	case 403: /* Forbidden */
+	case 404: /* Not Found */
+	case 405: /* Method Not Allowed */
+	case 407: /* Proxy Authentication Required */
+	case 408: /* Request Timeout */
+	case 425: /* Too Early */
+	case 429: /* Too Many Requests */
+		return OUTCOME_WAITING;
+	default:
+		return OUTCOME_REFUSED;
+	}
+}

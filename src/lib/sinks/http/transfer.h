@@ -128,4 +128,10 @@ int request_start(struct request *request, struct transfer *transfer,
 void request_resume(struct request *request, struct transfer *transfer,
 		    int64_t end_ms);
 
+/**
+ * Get the outcome of records from a status of HTTP. A failure of the server, of its configuration
+ * or of credentials, and not of the records, may end: they wait.
+ */
+enum outcome status_outcome(long status);
+
 #endif

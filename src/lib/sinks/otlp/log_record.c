@@ -55,7 +55,7 @@ static uint8_t *put_log_head(uint8_t *to, const struct netobs_record *record)
 	return put_bytes(to, LOG_RECORD_EVENT_NAME, name, (size_t)len);
 }
 
-uint8_t *put_log_record(uint8_t *to, const struct netobs_record *record)
+static uint8_t *put_log_record(uint8_t *to, const struct netobs_record *record)
 {
 	/* The type is the event's name. */
 	static const char *const without[] = { "type", NULL };

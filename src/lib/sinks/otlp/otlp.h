@@ -77,8 +77,6 @@ bool otlp_read_answer(const void *bytes, size_t len,
 
 /* The entries of requests, as fields of the message around them. */
 
-uint8_t *put_log_record(uint8_t *to, const struct netobs_record *record);
-
 /* Put the metrics of a group: one for each count that is known, with a data point. */
 uint8_t *put_metrics(uint8_t *to, const struct netobs_group_record *group);
 
