@@ -115,8 +115,8 @@ static int udp_socket_error(int fd)
 
 struct udp {
 	struct output output;
-	struct backoff retry;	 /* while there is no socket */
-	struct resolve *resolve; /* also while a socket is open */
+	struct backoff retry;	/* while there is no socket */
+	struct worker *resolve; /* also while a socket is open */
 	int64_t looked_up_ms;
 	struct addrinfo *addresses;
 	const struct addrinfo *current;
@@ -284,15 +284,16 @@ static void look_up(struct udp *udp)
 static void finish_resolving(struct udp *udp)
 {
 	struct addrinfo *list = NULL;
-	int err = resolve_take(udp->resolve, &list);
+	char reason[RESOLVE_REASON_SIZE];
+	int err = resolve_take(udp->resolve, &list, reason);
 
 	if (err == -EAGAIN)
 		return;
 	if (!err)
 		take_addresses(udp, list);
 	else if (udp->fd < 0)
-		wait_to_resolve(udp, resolve_error(udp->resolve));
-	resolve_close(TAKE_PTR(udp->resolve));
+		wait_to_resolve(udp, reason);
+	resolve_close(udp->output.host, TAKE_PTR(udp->resolve));
 }
 
 /* ---- Use ----------------------------------------------------------------------- */
@@ -429,7 +430,7 @@ static void udp_close(struct output *output)
 	struct udp *udp = (struct udp *)output;
 
 	close_socket(udp);
-	resolve_close(TAKE_PTR(udp->resolve));
+	resolve_close(udp->output.host, TAKE_PTR(udp->resolve));
 	forget_addresses(udp);
 }
 

@@ -2,7 +2,6 @@
 #include "address.h"
 
 #include "base/util.h"
-#include "base/worker.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -150,15 +149,9 @@ void address_read_source(struct spec *spec, struct sockaddr_storage *ret_source)
 struct query {
 	struct addrinfo hints;
 	struct addrinfo *list;
-	char error[128];
+	char error[RESOLVE_REASON_SIZE];
 	char port[8];
 	char host[];
-};
-
-struct resolve {
-	struct sink_host *sink;
-	struct worker *worker;
-	struct query *query; /* NULL: it is not answered */
 };
 
 static void query_free(void *arg)
@@ -170,16 +163,11 @@ static void query_free(void *arg)
 	free(query);
 }
 
-void resolve_close(struct resolve *resolve)
+void resolve_close(struct sink_host *sink, struct worker *resolve)
 {
-	if (!resolve)
-		return;
-	if (resolve->worker)
-		resolve->sink->ops->watch(resolve->sink,
-					  worker_fd(resolve->worker), 0);
-	worker_free(resolve->worker);
-	query_free(resolve->query);
-	free(resolve);
+	if (resolve)
+		sink->ops->watch(sink, worker_fd(resolve), 0);
+	worker_free(resolve);
 }
 
 static const char *resolve_reason(int err)
@@ -226,53 +214,37 @@ static struct query *query_new(const struct address *address, int type)
 	return query;
 }
 
-static int start_query(struct resolve *resolve, struct query *query)
-{
-	int err = worker_new(query_run, query_free, &resolve->worker);
-
-	if (err)
-		return err;
-	resolve->sink->ops->watch(resolve->sink, worker_fd(resolve->worker),
-				  EPOLLIN);
-	if (query_look_up(query, AI_NUMERICHOST) == EAI_NONAME)
-		return worker_start(resolve->worker, query);
-	worker_put_done(resolve->worker, query);
-	return 0;
-}
-
 int resolve_start(struct sink_host *sink, const struct address *address,
-		  int type, struct resolve **ret_resolve)
+		  int type, struct worker **ret_resolve)
 {
-	struct resolve *resolve = calloc(1, sizeof(*resolve));
 	struct query *query = query_new(address, type);
-	int err = -ENOMEM;
+	struct worker *worker = NULL;
+	int err = query ? worker_new(query_run, query_free, &worker) : -ENOMEM;
 
-	if (resolve && query) {
-		resolve->sink = sink;
-		err = start_query(resolve, query);
-	}
+	if (!err)
+		sink->ops->watch(sink, worker_fd(worker), EPOLLIN);
+	if (!err && query_look_up(query, AI_NUMERICHOST) != EAI_NONAME)
+		worker_put_done(worker, query);
+	else if (!err)
+		err = worker_start(worker, query);
 	if (err) {
 		query_free(query);
-		resolve_close(resolve);
+		resolve_close(sink, worker);
 		return err;
 	}
-	*ret_resolve = resolve;
+	*ret_resolve = worker;
 	return 0;
 }
 
-int resolve_take(struct resolve *resolve, struct addrinfo **ret_list)
+int resolve_take(struct worker *resolve, struct addrinfo **ret_list,
+		 char ret_reason[static RESOLVE_REASON_SIZE])
 {
-	if (!resolve->query)
-		resolve->query = worker_take(resolve->worker);
-	if (!resolve->query)
+	struct query *query = worker_take(resolve);
+
+	if (!query)
 		return -EAGAIN;
-	if (!resolve->query->list)
-		return -ENOENT;
-	*ret_list = TAKE_PTR(resolve->query->list);
-	return 0;
-}
-
-const char *resolve_error(const struct resolve *resolve)
-{
-	return resolve->query->error;
+	strcpy(ret_reason, query->error);
+	*ret_list = TAKE_PTR(query->list);
+	query_free(query);
+	return *ret_list ? 0 : -ENOENT;
 }

@@ -4,6 +4,7 @@
 #define NETOBS_SINKS_NET_ADDRESS_H
 
 #include "base/spec.h"
+#include "base/worker.h"
 #include "sink/module.h"
 
 #include <netdb.h>
@@ -38,26 +39,24 @@ bool address_is_numeric(const char *text, struct sockaddr_storage *ret_address);
  * is an address. It may be closed before there is an answer.
  */
 
-struct resolve;
+enum { RESOLVE_REASON_SIZE = 128 };
 
 /*
  * @type: SOCK_STREAM or SOCK_DGRAM. The sink is called when the answer is there. -errno:
  * the query could not be started.
  */
 int resolve_start(struct sink_host *sink, const struct address *address,
-		  int type, struct resolve **ret_resolve);
+		  int type, struct worker **ret_resolve);
 
 /*
- * 0: @ret_list is the caller's, to be given to freeaddrinfo(); -EAGAIN: there is no
- * answer yet; others: there are no addresses, and resolve_error() says why.
+ * 0: @ret_list is the caller's, to be given to freeaddrinfo(); -EAGAIN: there is no answer yet; others:
+ * there are no addresses, and @ret_reason says why: "the host name is unknown" ...
  */
-int resolve_take(struct resolve *resolve, struct addrinfo **ret_list);
-
-/* "the host name is unknown" ... */
-const char *resolve_error(const struct resolve *resolve);
+int resolve_take(struct worker *resolve, struct addrinfo **ret_list,
+		 char ret_reason[static RESOLVE_REASON_SIZE]);
 
 /* May be called at any time; takes NULL. */
-void resolve_close(struct resolve *resolve);
+void resolve_close(struct sink_host *sink, struct worker *resolve);
 
 /* ---- Non-blocking sockets, and what TCP says of them: tcp.c. Errors are -errno. ------ */
 

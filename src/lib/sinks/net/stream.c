@@ -65,7 +65,7 @@ void stream_close(struct stream *stream)
 	if (!stream->host)
 		return;
 	stream_release_socket(stream);
-	resolve_close(TAKE_PTR(stream->resolve));
+	resolve_close(stream->host, TAKE_PTR(stream->resolve));
 	stream_forget_addresses(stream);
 	stream->host = NULL;
 }
@@ -81,7 +81,7 @@ static void wait_to_reconnect(struct stream *stream)
 	if (stream->phase == STREAM_READY && !stream->is_good)
 		stream->first++;
 	stream_release_socket(stream);
-	resolve_close(TAKE_PTR(stream->resolve));
+	resolve_close(stream->host, TAKE_PTR(stream->resolve));
 	stream_forget_addresses(stream);
 	stream_enter(stream, STREAM_WAITING, stream->backoff.due_ms);
 	stream->was_good = stream->is_good;
@@ -133,14 +133,9 @@ static void stream_fail_attempt(struct stream *stream)
 
 /* ---- From a name to a connection: all addresses in turn, TCP, and TLS ------------- */
 
-__attribute__((format(printf, 2, 3))) static void
-set_reason(struct stream *stream, const char *format, ...)
+static void set_reason(struct stream *stream, const char *reason)
 {
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(stream->reason, sizeof(stream->reason), format, args);
-	va_end(args);
+	snprintf(stream->reason, sizeof(stream->reason), "%s", reason);
 }
 
 static void set_bind_reason(struct stream *stream, int err)
@@ -151,7 +146,7 @@ static void set_bind_reason(struct stream *stream, int err)
 		set_reason(stream,
 			   "no interface has the address that is its source");
 	else if (!has_source || err != -EAFNOSUPPORT)
-		set_reason(stream, "%s", strerror(-err));
+		set_reason(stream, strerror(-err));
 	else if (!*stream->reason)
 		set_reason(stream, "it has no address of the source's family");
 }
@@ -204,7 +199,7 @@ static void start_resolving(struct stream *stream)
 	err = resolve_start(stream->host, &stream->options.address, SOCK_STREAM,
 			    &stream->resolve);
 	if (err) {
-		set_reason(stream, "%s", strerror(-err));
+		set_reason(stream, strerror(-err));
 		stream_fail_attempt(stream);
 		return;
 	}
@@ -213,14 +208,10 @@ static void start_resolving(struct stream *stream)
 
 static bool take_addresses(struct stream *stream)
 {
-	int err = resolve_take(stream->resolve, &stream->addresses);
-
-	if (err == -EAGAIN)
+	if (resolve_take(stream->resolve, &stream->addresses, stream->reason) ==
+	    -EAGAIN)
 		return false;
-	stream->reason[0] = '\0';
-	if (err)
-		set_reason(stream, "%s", resolve_error(stream->resolve));
-	resolve_close(TAKE_PTR(stream->resolve));
+	resolve_close(stream->host, TAKE_PTR(stream->resolve));
 	connect_next(stream);
 	return true;
 }
@@ -239,7 +230,7 @@ static bool is_late(struct stream *stream)
 {
 	if (now_ms() < stream->due_ms)
 		return false;
-	set_reason(stream, "%s", strerror(ETIMEDOUT));
+	set_reason(stream, strerror(ETIMEDOUT));
 	return true;
 }
 
@@ -271,7 +262,7 @@ static bool finish_connecting(struct stream *stream)
 		err = tls_start(&stream->tls, stream->options.tls, stream->fd);
 	}
 	if (err) {
-		set_reason(stream, "%s", strerror(-err));
+		set_reason(stream, strerror(-err));
 		return try_next(stream);
 	}
 	if (stream->options.tls)
@@ -290,7 +281,7 @@ static bool finish_handshake(struct stream *stream)
 		return is_late(stream) && try_next(stream);
 	}
 	if (err) {
-		set_reason(stream, "%s", stream->tls.reason);
+		set_reason(stream, stream->tls.reason);
 		return try_next(stream);
 	}
 	become_ready(stream);

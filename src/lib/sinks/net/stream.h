@@ -48,7 +48,7 @@ struct stream {
 	enum stream_phase phase;
 	int64_t due_ms;	  /* the end of the phase */
 	int64_t began_ms; /* the last attempt */
-	struct resolve *resolve;
+	struct worker *resolve;
 	struct addrinfo *addresses; /* addresses of the name */
 	unsigned int first, tried;  /* the best address so far; number tried */
 	int fd;
