@@ -279,7 +279,7 @@ static const struct output_ops *choose_output(const struct config *config)
 	case CONFIG_UDP:
 		return &output_udp;
 	case CONFIG_FILE:
-		return config->rotates ? &output_rotated : &output_file;
+		return &output_file;
 	default:
 		return &output_stream;
 	}

@@ -90,8 +90,7 @@ struct output {
 	struct output_counts counts;
 };
 
-extern const struct output_ops output_udp, output_stream, output_file,
-	output_rotated;
+extern const struct output_ops output_udp, output_stream, output_file;
 
 /* All records before @end have arrived. */
 static inline void output_ack(struct output *output, struct position end)

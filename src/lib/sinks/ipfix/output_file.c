@@ -15,93 +15,70 @@
 
 enum { MESSAGE_SIZE = 32768 };
 
-/* The message of which a file has yet to take a part. */
-struct unsent {
+struct file_output {
+	struct output output;
+	struct rotated *rotated; /* NULL: it is one file, which has what follows */
+	int fd;
+	bool is_new;
+	struct backoff retry;
+	struct outage outage;
+
+	/* The message of which a file has yet to take a part. */
 	size_t at, len;
 	struct position end; /* the message's */
 	uint8_t bytes[ENCODER_SIZE_MAX];
 };
 
-static bool unsent_is_empty(const struct unsent *unsent)
+static bool is_unsent(const struct file_output *out)
 {
-	return unsent->at == unsent->len;
-}
-
-/* Write @message next, and count it. False: another one is not written yet. */
-static bool take_unsent(struct output *output, struct unsent *unsent,
-			const struct output_message *message)
-{
-	if (!unsent_is_empty(unsent))
-		return false;
-	memcpy(unsent->bytes, message->encoded.bytes, message->encoded.len);
-	unsent->at = 0;
-	unsent->len = message->encoded.len;
-	unsent->end = message->end;
-	output_count(output, message);
-	return true;
+	return out->at != out->len;
 }
 
 /* ---- One file -------------------------------------------------------------------- */
 
-struct file_output {
-	struct output output;
-	int fd;
-	bool is_new;
-	struct backoff retry;
-	struct outage outage;
-	struct unsent unsent;
-};
-
 /* Bytes of an unfinished message stay, to be continued when the disk has room. */
-static void write_file_unsent(struct file_output *out)
+static int write_one_file(struct file_output *out)
 {
-	struct unsent *unsent = &out->unsent;
-	int err = io_write(out->fd, unsent->bytes, unsent->len, &unsent->at);
+	int err = io_write(out->fd, out->bytes, out->len, &out->at);
 
 	outage_note(&out->outage, out->output.host->log,
 		    out->output.config->path, err);
-	if (err) {
+	if (err)
 		backoff_wait(&out->retry, now_ms());
-		return;
-	}
-	backoff_reset(&out->retry);
-	output_ack(&out->output, unsent->end);
+	else
+		backoff_reset(&out->retry);
+	return err;
 }
 
-static enum peer_state file_prepare(struct output *output)
+/* A file of templates and counters alone is worth nothing. */
+static int write_rotated(struct file_output *out)
 {
-	struct file_output *out = (struct file_output *)output;
+	int err = rotate_write(out->rotated, out->bytes, out->len,
+			       position_is_before(out->output.acked, out->end));
 
-	if (!backoff_is_due(&out->retry))
-		return PEER_AWAY;
-	if (!unsent_is_empty(&out->unsent))
-		write_file_unsent(out);
-	if (!unsent_is_empty(&out->unsent))
+	if (!err)
+		out->at = out->len;
+	return err;
+}
+
+/* False: not all of it. */
+static bool write_unsent(struct file_output *out)
+{
+	if (out->rotated ? write_rotated(out) : write_one_file(out))
+		return false;
+	output_ack(&out->output, out->end);
+	return true;
+}
+
+static enum peer_state prepare_one_file(struct file_output *out)
+{
+	if (!backoff_is_due(&out->retry) ||
+	    (is_unsent(out) && !write_unsent(out)))
 		return PEER_AWAY;
 	if (!out->is_new)
 		return PEER_READY;
 	out->is_new = false;
 	return PEER_NEW;
-}
-
-static int file_send(struct output *output, const struct output_message *message)
-{
-	struct file_output *out = (struct file_output *)output;
-
-	if (!take_unsent(output, &out->unsent, message))
-		return -EAGAIN;
-	write_file_unsent(out);
-	return 0;
-}
-
-static int file_rest(struct output *output)
-{
-	return backoff_left_ms(&((struct file_output *)output)->retry);
-}
-
-static void file_close(struct output *output)
-{
-	close_fd(&((struct file_output *)output)->fd);
 }
 
 /*
@@ -156,16 +133,6 @@ static void start_file_session(struct output *output)
 	output->counts.sessions++;
 }
 
-static int file_open(struct output *output)
-{
-	struct file_output *out = (struct file_output *)output;
-
-	output->host->outage = &out->outage;
-	out->fd = -1;
-	start_file_session(output);
-	return open_output_file(output, &out->fd);
-}
-
 /* Only a regular file can have moved. */
 static bool has_moved(const struct file_output *out)
 {
@@ -183,11 +150,9 @@ static int file_reopen(struct output *output)
 	struct file_output *out = (struct file_output *)output;
 	int fd = -1, err;
 
-	if (!has_moved(out))
+	if (out->rotated || !has_moved(out))
 		return 0;
-	if (!unsent_is_empty(&out->unsent))
-		write_file_unsent(out);
-	if (!unsent_is_empty(&out->unsent))
+	if (is_unsent(out) && !write_unsent(out))
 		return -EAGAIN;
 	err = open_output_file(output, &fd);
 	if (err)
@@ -198,6 +163,89 @@ static int file_reopen(struct output *output)
 	return 0;
 }
 
+/* ---- Either ---------------------------------------------------------------------- */
+
+static int file_open(struct output *output)
+{
+	struct file_output *out = (struct file_output *)output;
+	const struct config *config = output->config;
+
+	out->fd = -1;
+	if (config->rotates)
+		return rotate_open(config->path, &config->rotation,
+				   output->host, &out->rotated);
+	output->host->outage = &out->outage;
+	start_file_session(output);
+	return open_output_file(output, &out->fd);
+}
+
+static enum peer_state prepare_rotated(struct file_output *out)
+{
+	struct output *output = &out->output;
+	bool is_done = !is_unsent(out);
+	enum peer_state state =
+		rotate_prepare(out->rotated, is_done ? output->size : 0);
+
+	if (state == PEER_READY && !is_done) {
+		if (!write_unsent(out))
+			return PEER_AWAY;
+		state = rotate_prepare(out->rotated, output->size);
+	}
+	if (state == PEER_NEW) {
+		out->at = out->len = 0;
+		output->counts.sessions++;
+	}
+	return state;
+}
+
+static enum peer_state file_prepare(struct output *output)
+{
+	struct file_output *out = (struct file_output *)output;
+
+	return out->rotated ? prepare_rotated(out) : prepare_one_file(out);
+}
+
+/* -EAGAIN: another message is not written yet. */
+static int file_send(struct output *output, const struct output_message *message)
+{
+	struct file_output *out = (struct file_output *)output;
+
+	if (is_unsent(out))
+		return -EAGAIN;
+	memcpy(out->bytes, message->encoded.bytes, message->encoded.len);
+	out->at = 0;
+	out->len = message->encoded.len;
+	out->end = message->end;
+	output_count(output, message);
+	write_unsent(out);
+	return 0;
+}
+
+static int file_rest(struct output *output)
+{
+	const struct file_output *out = (struct file_output *)output;
+
+	return out->rotated ? rotate_wait_ms(out->rotated) :
+			      backoff_left_ms(&out->retry);
+}
+
+static void file_counters(const struct output *output, sink_counter_fn *take,
+			  void *ctx)
+{
+	const struct file_output *out = (const struct file_output *)output;
+
+	if (out->rotated)
+		rotate_counters(out->rotated, take, ctx);
+}
+
+static void file_close(struct output *output)
+{
+	struct file_output *out = (struct file_output *)output;
+
+	rotate_close(out->rotated);
+	close_fd(&out->fd);
+}
+
 const struct output_ops output_file = {
 	.size = sizeof(struct file_output),
 	.message_size = MESSAGE_SIZE,
@@ -205,95 +253,7 @@ const struct output_ops output_file = {
 	.prepare = file_prepare,
 	.send = file_send,
 	.rest = file_rest,
+	.counters = file_counters,
 	.reopen = file_reopen,
 	.close = file_close,
-};
-
-/* ---- Rotated files --------------------------------------------------------------- */
-
-struct rotated_output {
-	struct output output;
-	struct rotated *rotated;
-	struct unsent unsent; /* what the rotated has begun to write */
-};
-
-static int rotated_output_open(struct output *output)
-{
-	const struct config *config = output->config;
-
-	return rotate_open(config->path, &config->rotation, output->host,
-			   &((struct rotated_output *)output)->rotated);
-}
-
-/* False: not all of it. */
-static bool write_rotated_unsent(struct rotated_output *out)
-{
-	struct unsent *unsent = &out->unsent;
-
-	/* A file of templates and counters alone is worth nothing. */
-	if (rotate_write(out->rotated, unsent->bytes, unsent->len,
-			 position_is_before(out->output.acked, unsent->end)))
-		return false;
-	unsent->at = unsent->len;
-	output_ack(&out->output, unsent->end);
-	return true;
-}
-
-static enum peer_state rotated_output_prepare(struct output *output)
-{
-	struct rotated_output *out = (struct rotated_output *)output;
-	bool is_done = unsent_is_empty(&out->unsent);
-	enum peer_state state =
-		rotate_prepare(out->rotated, is_done ? output->size : 0);
-
-	if (state == PEER_READY && !is_done) {
-		if (!write_rotated_unsent(out))
-			return PEER_AWAY;
-		state = rotate_prepare(out->rotated, output->size);
-	}
-	if (state == PEER_NEW) {
-		out->unsent.at = out->unsent.len = 0;
-		output->counts.sessions++;
-	}
-	return state;
-}
-
-static int rotated_output_send(struct output *output,
-			       const struct output_message *message)
-{
-	struct rotated_output *out = (struct rotated_output *)output;
-
-	if (!take_unsent(output, &out->unsent, message))
-		return -EAGAIN;
-	write_rotated_unsent(out);
-	return 0;
-}
-
-static int rotated_output_rest(struct output *output)
-{
-	return rotate_wait_ms(((struct rotated_output *)output)->rotated);
-}
-
-static void rotated_output_counters(const struct output *output,
-				    sink_counter_fn *take, void *ctx)
-{
-	const struct rotated_output *out = (const struct rotated_output *)output;
-
-	rotate_counters(out->rotated, take, ctx);
-}
-
-static void rotated_output_close(struct output *output)
-{
-	rotate_close(((struct rotated_output *)output)->rotated);
-}
-
-const struct output_ops output_rotated = {
-	.size = sizeof(struct rotated_output),
-	.message_size = MESSAGE_SIZE,
-	.open = rotated_output_open,
-	.prepare = rotated_output_prepare,
-	.send = rotated_output_send,
-	.rest = rotated_output_rest,
-	.counters = rotated_output_counters,
-	.close = rotated_output_close,
 };
