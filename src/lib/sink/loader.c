@@ -14,7 +14,6 @@ static const struct kind {
 	const char *prefix; /* prefix of targets that the module is for; NULL: all others */
 	const struct sink_module *module; /* NULL: to be loaded, from NAME.so: */
 	const char *file;		  /* or from FILE.so */
-	const char *symbol;		  /* in it; NULL: SINK_MODULE_SYMBOL */
 } kinds[] = {
 	{ .name = "json", .prefix = "tcp:", .file = "json_net" },
 	{ .name = "json", .prefix = "tls:", .file = "json_net" },
@@ -24,9 +23,9 @@ static const struct kind {
 	{ .name = "grpc" },
 	{ .name = "http" },
 	{ .name = "https", .file = "http" },
-	{ .name = "otlp", .file = "grpc", .symbol = SINK_MODULE_OTLP_SYMBOL },
-	{ .name = "otlp+http", .file = "http", .symbol = SINK_MODULE_OTLP_SYMBOL },
-	{ .name = "otlp+https", .file = "http", .symbol = SINK_MODULE_OTLP_SYMBOL },
+	{ .name = "otlp", .file = "grpc" },
+	{ .name = "otlp+http", .file = "http" },
+	{ .name = "otlp+https", .file = "http" },
 	{ .name = "null", .module = &sink_null },
 };
 
@@ -35,8 +34,7 @@ static int load_module(struct spec *spec, const struct kind *kind,
 {
 	char why[512];
 	const struct sink_module *module = shared_object_find(
-		kind->file ?: kind->name, kind->symbol ?: SINK_MODULE_SYMBOL,
-		why, sizeof(why));
+		kind->file ?: kind->name, SINK_MODULE_SYMBOL, why, sizeof(why));
 
 	if (!module) {
 		spec_refuse(spec, "this kind of sink %s", why);

@@ -79,8 +79,8 @@ typedef void sink_counter_fn(void *ctx, const char *name, uint64_t value);
 
 struct sink_module {
 	const char *version; /* NETOBS_VERSION */
-	const char *kind;
 	uint32_t types; /* types of records that it can represent: SINK_TYPE(), or-ed */
+	uint32_t otlp_types; /* types of kinds whose name begins with "otlp" */
 	size_t state_size;
 	/*
 	 * Read the options in @spec, without waiting for anything. @state is all
@@ -130,9 +130,5 @@ static inline int sink_module_open(const struct sink_module *module,
 /* The name of the module in a shared object. */
 #define SINK_MODULE_SYMBOL "netobs_sink_module"
 extern const struct sink_module netobs_sink_module;
-
-/* The name of a second module, of shared objects that also send records as OTLP. */
-#define SINK_MODULE_OTLP_SYMBOL "netobs_sink_otlp_module"
-extern const struct sink_module netobs_sink_otlp_module;
 
 #endif

@@ -219,6 +219,9 @@ static void refuse_type(struct spec *spec, const char *name)
 static uint32_t parse_type(const struct netobs_sink *sink, struct spec *spec,
 			   const char *name)
 {
+	const uint32_t types = strncmp(spec->kind, "otlp", strlen("otlp")) ?
+				       sink->module->types :
+				       sink->module->otlp_types;
 	unsigned int type = 0;
 
 	while (type < NETOBS_RECORD_TYPES &&
@@ -226,7 +229,7 @@ static uint32_t parse_type(const struct netobs_sink *sink, struct spec *spec,
 		type++;
 	if (type == NETOBS_RECORD_TYPES)
 		refuse_type(spec, name);
-	else if (!(sink->module->types & 1U << type))
+	else if (!(types & 1U << type))
 		spec_refuse(spec,
 			    "option records: a sink of kind %s cannot represent %s",
 			    spec->kind, name);

@@ -10,7 +10,7 @@
 struct module_fixture {
 	struct test_host host;
 	struct collector collector;
-	const struct sink_module *kind; /* NULL: netobs_sink_module */
+	const char *kind; /* NULL: grpc */
 	void *module;
 };
 

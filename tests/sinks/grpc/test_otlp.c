@@ -17,7 +17,7 @@
 static void open_otlp(struct module_fixture *f, const char *options,
 		      const char *reply, size_t len)
 {
-	f->kind = &netobs_sink_otlp_module;
+	f->kind = "otlp";
 	f->collector.answer = ANSWER_LOGS;
 	f->collector.reply = reply;
 	f->collector.reply_len = len;

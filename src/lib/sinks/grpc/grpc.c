@@ -481,20 +481,8 @@ static void grpc_counters(const void *arg, sink_counter_fn *take, void *ctx)
 __attribute__((visibility("default")))
 const struct sink_module netobs_sink_module = {
 	.version = NETOBS_VERSION,
-	.kind = "grpc",
 	.types = SINK_TYPE(FLOW) | PBNETOBS_TYPES,
-	.state_size = sizeof(struct grpc_state),
-	.open = grpc_open,
-	.work = grpc_work,
-	.close = grpc_close,
-	.counters = grpc_counters,
-};
-
-__attribute__((visibility("default")))
-const struct sink_module netobs_sink_otlp_module = {
-	.version = NETOBS_VERSION,
-	.kind = "otlp",
-	.types = OTLP_TYPES,
+	.otlp_types = OTLP_TYPES,
 	.state_size = sizeof(struct grpc_state),
 	.open = grpc_open,
 	.work = grpc_work,

@@ -594,20 +594,8 @@ static void http_counters(const void *arg, sink_counter_fn *take, void *ctx)
 __attribute__((visibility("default")))
 const struct sink_module netobs_sink_module = {
 	.version = NETOBS_VERSION,
-	.kind = "http",
 	.types = SINK_TYPES_ALL,
-	.state_size = sizeof(struct http),
-	.open = http_open,
-	.work = http_work,
-	.close = http_close,
-	.counters = http_counters,
-};
-
-__attribute__((visibility("default")))
-const struct sink_module netobs_sink_otlp_module = {
-	.version = NETOBS_VERSION,
-	.kind = "otlp+http",
-	.types = OTLP_TYPES,
+	.otlp_types = OTLP_TYPES,
 	.state_size = sizeof(struct http),
 	.open = http_open,
 	.work = http_work,

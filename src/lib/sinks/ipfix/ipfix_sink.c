@@ -362,7 +362,6 @@ static int ipfix_reopen(void *arg)
 __attribute__((visibility("default")))
 const struct sink_module netobs_sink_module = {
 	.version = NETOBS_VERSION,
-	.kind = "ipfix",
 	.types = SINK_TYPE(FLOW)
 #define TYPES_none(TYPE)
 #define TYPES_templates(TYPE) | SINK_TYPE(TYPE)

@@ -626,7 +626,6 @@ static int json_reopen(void *arg)
 
 const struct sink_module sink_json = {
 	.version = NETOBS_VERSION,
-	.kind = "json",
 	.types = SINK_TYPES_ALL,
 	.state_size = sizeof(struct json_state),
 	.open = json_open_sink,

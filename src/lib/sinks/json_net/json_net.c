@@ -114,7 +114,6 @@ static void json_net_counters(const void *arg, sink_counter_fn *take, void *ctx)
 __attribute__((visibility("default")))
 const struct sink_module netobs_sink_module = {
 	.version = NETOBS_VERSION,
-	.kind = "json",
 	.types = SINK_TYPES_ALL,
 	.state_size = sizeof(struct json_net),
 	.open = json_net_open,

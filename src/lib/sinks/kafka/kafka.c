@@ -173,7 +173,6 @@ static void kafka_counters(const void *state, sink_counter_fn *take, void *ctx)
 __attribute__((visibility("default")))
 const struct sink_module netobs_sink_module = {
 	.version = NETOBS_VERSION,
-	.kind = "kafka",
 	.types = SINK_TYPES_ALL, /* in JSON */
 	.state_size = sizeof(struct kafka),
 	.open = kafka_open,

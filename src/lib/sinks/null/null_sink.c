@@ -35,7 +35,6 @@ static void null_close(void *state)
 
 const struct sink_module sink_null = {
 	.version = NETOBS_VERSION,
-	.kind = "null",
 	.types = UINT32_MAX,
 	.state_size = sizeof(struct null),
 	.open = null_open,
