@@ -16,7 +16,7 @@
 
 /*
  * Events of a trace as a capture file: a packet for each that has one, at its interface and time, with a comment that
- * says where it was. Its headers are made from the event: trace_packet_make().
+ * says where it was. Its headers are made from the event: netobs_trace_packet_make().
  */
 
 struct trace_pcapng;

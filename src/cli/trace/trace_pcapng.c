@@ -12,7 +12,6 @@
 #include "base/text.h"
 #include "base/util.h"
 #include "cli/capture/capture_out.h"
-#include "trace/trace_packet.h"
 
 enum { COMMENT_MAX = 384, SNAP_LENGTH = 262144 };
 
@@ -108,11 +107,11 @@ bool trace_pcapng_add(struct trace_pcapng *pcapng,
 		      const struct netobs_trace_event *event)
 {
 	const struct place place = place_of(event);
-	struct trace_packet made;
+	struct netobs_trace_packet made;
 	char comment[COMMENT_MAX];
 	uint32_t index;
 
-	if (!trace_packet_make(event, &made))
+	if (netobs_trace_packet_make(event, &made) <= 0)
 		return false;
 	index = slots_get(&pcapng->places, &place, sizeof(place), sizeof(place));
 	if (index == SLOT_NONE) {

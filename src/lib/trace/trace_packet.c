@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "trace_packet.h"
+#include <netobs/trace.h>
 
+#include <errno.h>
 #include <netinet/icmp6.h>
 #include <netinet/in.h>
 #include <netinet/ip.h>
 #include <netinet/ip_icmp.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
 enum {
@@ -21,7 +24,7 @@ enum {
 
 /* ---- Bytes ----------------------------------------------------------------------------- */
 
-static uint8_t *put(struct trace_packet *packet, uint32_t len)
+static uint8_t *put(struct netobs_trace_packet *packet, uint32_t len)
 {
 	uint8_t *at = packet->bytes + packet->captured;
 
@@ -71,7 +74,7 @@ static uint32_t length_field(uint32_t length)
 }
 
 /* All fragments have "more fragments", as the last one is unknown. */
-static void put_ipv4(struct trace_packet *packet,
+static void put_ipv4(struct netobs_trace_packet *packet,
 		     const struct netobs_trace_event *event)
 {
 	uint8_t *ip = put(packet, IPV4_HEADER);
@@ -88,7 +91,7 @@ static void put_ipv4(struct trace_packet *packet,
 	set16(ip + 10, fold(sum_bytes(0, ip, IPV4_HEADER)));
 }
 
-static void put_ipv6(struct trace_packet *packet,
+static void put_ipv6(struct netobs_trace_packet *packet,
 		     const struct netobs_trace_event *event)
 {
 	uint8_t *ip = put(packet, IPV6_HEADER), *fragment;
@@ -171,7 +174,7 @@ static void fill_checksum(uint8_t *header, uint32_t len, uint32_t at,
 	set16(header + at, fold(sum_bytes(sum, header, len)));
 }
 
-static void put_transport(struct trace_packet *packet,
+static void put_transport(struct netobs_trace_packet *packet,
 			  const struct netobs_trace_event *event)
 {
 	const uint32_t len = event->protocol == IPPROTO_TCP ? TCP_HEADER :
@@ -214,15 +217,19 @@ static bool is_later_fragment(const struct netobs_trace_event *event)
 	return event->is_fragment && event->offset;
 }
 
-bool trace_packet_make(const struct netobs_trace_event *event,
-		       struct trace_packet *ret_packet)
+int netobs_trace_packet_make(const struct netobs_trace_event *event,
+			     struct netobs_trace_packet *ret_packet)
 {
-	/* Lengths of datagrams are with their headers. */
-	const uint32_t more = event->protocol == IPPROTO_TCP ? TCP_HEADER : 0;
+	uint32_t more;
 
+	if (!event || !ret_packet ||
+	    event->record.sz < offsetof(struct netobs_trace_event, owner_pid))
+		return -EINVAL;
 	if (!has_packet(event))
-		return false;
-	*ret_packet = (struct trace_packet){
+		return 0;
+	/* Lengths of datagrams are with their headers. */
+	more = event->protocol == IPPROTO_TCP ? TCP_HEADER : 0;
+	*ret_packet = (struct netobs_trace_packet){
 		.length = ip_header(event) + more + event->length,
 	};
 	if (is_ipv4(event))
@@ -233,5 +240,5 @@ bool trace_packet_make(const struct netobs_trace_event *event,
 		put_transport(ret_packet, event);
 	if (ret_packet->captured > ret_packet->length)
 		ret_packet->length = ret_packet->captured;
-	return true;
+	return 1;
 }

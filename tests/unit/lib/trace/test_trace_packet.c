@@ -2,9 +2,11 @@
 /* Headers that are made from events. tshark reads them in e2e.traced_pcapng. */
 #include "lib_test.h"
 
-#include "trace/trace_packet.h"
+#include <netobs/trace.h>
 
+#include <errno.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 
 static const uint8_t v4[2][16] = { { [10] = 0xff, 0xff, 10, 0, 0, 1 },
 				   { [10] = 0xff, 0xff, 192, 0, 2, 7 } };
@@ -65,9 +67,9 @@ TEST(lengths_are_those_of_the_packet)
 		const bool is_v4 = cases[i].ends == v4;
 		struct netobs_trace_event event = make_event(
 			cases[i].ends, cases[i].protocol, cases[i].length);
-		struct trace_packet packet;
+		struct netobs_trace_packet packet;
 
-		assert_true(trace_packet_make(&event, &packet));
+		assert_int_equal(netobs_trace_packet_make(&event, &packet), 1);
 		assert_int_equal(packet.captured, cases[i].captured);
 		assert_int_equal(packet.length, cases[i].whole);
 		assert_int_equal(get16(packet.bytes + (is_v4 ? 2 : 4)),
@@ -87,10 +89,10 @@ TEST(checksums_are_valid_without_data)
 			make_event(is_v4 ? v4 : v6, protocol,
 				   protocol == IPPROTO_UDP ? 8 : 0);
 		const uint32_t ip = is_v4 ? 20 : 40;
-		struct trace_packet packet;
+		struct netobs_trace_packet packet;
 		uint32_t pseudo;
 
-		assert_true(trace_packet_make(&event, &packet));
+		assert_int_equal(netobs_trace_packet_make(&event, &packet), 1);
 		if (is_v4)
 			assert_int_equal(sum(0, packet.bytes, ip), 0xffff);
 		pseudo = sum(protocol + packet.captured - ip,
@@ -104,10 +106,10 @@ TEST(checksums_are_valid_without_data)
 TEST(fields_are_those_of_the_event)
 {
 	const struct netobs_trace_event event = make_event(v4, IPPROTO_TCP, 9);
-	struct trace_packet packet;
+	struct netobs_trace_packet packet;
 	const uint8_t *tcp = packet.bytes + 20;
 
-	assert_true(trace_packet_make(&event, &packet));
+	assert_int_equal(netobs_trace_packet_make(&event, &packet), 1);
 	assert_memory_equal(packet.bytes + 12, v4[0] + 12, 4);
 	assert_memory_equal(packet.bytes + 16, v4[1] + 12, 4);
 	assert_int_equal(get16(tcp), 40000);
@@ -121,16 +123,16 @@ TEST(fields_are_those_of_the_event)
 TEST(fragments_have_their_place)
 {
 	struct netobs_trace_event event = make_event(v4, IPPROTO_UDP, 1480);
-	struct trace_packet packet;
+	struct netobs_trace_packet packet;
 
 	event.is_fragment = 1;
 	event.ip_id = 0x1234;
-	assert_true(trace_packet_make(&event, &packet));
+	assert_int_equal(netobs_trace_packet_make(&event, &packet), 1);
 	assert_int_equal(packet.captured, 28);
 	assert_int_equal(get16(packet.bytes + 4), 0x1234);
 	assert_int_equal(get16(packet.bytes + 6), 0x2000);
 	event.offset = 1480;
-	assert_true(trace_packet_make(&event, &packet));
+	assert_int_equal(netobs_trace_packet_make(&event, &packet), 1);
 	assert_int_equal(packet.captured, 20);
 	assert_int_equal(packet.length, 1500);
 	assert_int_equal(get16(packet.bytes + 6), 0x2000 | 1480 / 8);
@@ -139,7 +141,7 @@ TEST(fragments_have_their_place)
 	event.is_fragment = 1;
 	event.offset = 1448;
 	event.ip_id = 0x01020304;
-	assert_true(trace_packet_make(&event, &packet));
+	assert_int_equal(netobs_trace_packet_make(&event, &packet), 1);
 	assert_int_equal(packet.captured, 48);
 	assert_int_equal(packet.length, 48 + 1448);
 	assert_int_equal(packet.bytes[6], IPPROTO_FRAGMENT);
@@ -154,11 +156,11 @@ TEST(what_processes_do_has_no_packet)
 					  NETOBS_TRACE_READY, NETOBS_TRACE_READ,
 					  NETOBS_TRACE_ACKED };
 	struct netobs_trace_event event = make_event(v4, IPPROTO_TCP, 1);
-	struct trace_packet packet;
+	struct netobs_trace_packet packet;
 
 	for (size_t i = 0; i < sizeof(points); i++) {
 		event.point = points[i];
-		assert_false(trace_packet_make(&event, &packet));
+		assert_int_equal(netobs_trace_packet_make(&event, &packet), 0);
 	}
 }
 
@@ -166,9 +168,20 @@ TEST(what_processes_do_has_no_packet)
 TEST(lengths_beyond_a_header_are_0_in_it)
 {
 	struct netobs_trace_event event = make_event(v4, IPPROTO_TCP, 70000);
-	struct trace_packet packet;
+	struct netobs_trace_packet packet;
 
-	assert_true(trace_packet_make(&event, &packet));
+	assert_int_equal(netobs_trace_packet_make(&event, &packet), 1);
 	assert_int_equal(packet.length, 70040);
 	assert_int_equal(get16(packet.bytes + 2), 0);
+}
+
+TEST(wrong_arguments_are_refused)
+{
+	struct netobs_trace_event event = make_event(v4, IPPROTO_TCP, 1);
+	struct netobs_trace_packet packet;
+
+	assert_int_equal(netobs_trace_packet_make(NULL, &packet), -EINVAL);
+	assert_int_equal(netobs_trace_packet_make(&event, NULL), -EINVAL);
+	event.record.sz = sizeof(event.record);
+	assert_int_equal(netobs_trace_packet_make(&event, &packet), -EINVAL);
 }
