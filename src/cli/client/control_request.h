@@ -5,8 +5,6 @@
 
 #include <stddef.h>
 
-#include <netobs/flow.h>
-
 #include "service/control/control.h"
 #include "base/json_reader.h"
 
@@ -56,19 +54,5 @@ int control_answer(struct control_connection *connection,
 void status_print(struct json_value answer);
 
 void control_disconnect(struct control_connection *connection);
-
-/* ---- A flow record from its JSON ------------------------------------------------------- */
-
-enum { FLOW_READER_POINTS = 64 /* per record; further ones are left out */ };
-
-/* A flow read from a record, and the memory that it points into. */
-struct flow_reader {
-	struct netobs_flow flow;
-	struct netobs_point points[FLOW_READER_POINTS];
-	char names[FLOW_READER_POINTS][32];
-	struct netobs_process processes[2]; /* at the source and the destination */
-};
-
-void flow_reader_read(struct flow_reader *reader, struct json_value record);
 
 #endif

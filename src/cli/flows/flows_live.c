@@ -15,6 +15,7 @@
 #include "base/clock_ms.h"
 #include "base/util.h"
 #include "cli/client/control_request.h"
+#include "reports/flow_reader.h"
 #include "service/signals.h"
 
 struct live {

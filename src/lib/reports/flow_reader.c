@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "control_request.h"
+#include "flow_reader.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
