@@ -10,12 +10,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <netobs/flow_reader.h>
 #include <netobs/netobs.h>
 
 #include "base/clock_ms.h"
 #include "base/util.h"
 #include "cli/client/control_request.h"
-#include "reports/flow_reader.h"
 #include "service/signals.h"
 
 struct live {
@@ -25,7 +25,7 @@ struct live {
 	bool is_passed_on;
 	uint64_t left;	 /* records still to be shown */
 	uint64_t missed; /* records missed, as the service reported */
-	struct flow_reader reader;
+	struct netobs_flow_reader *reader;
 };
 
 /* May run in a signal handler: a wait for the service sees the end of the connection. */
@@ -92,6 +92,7 @@ static void take_interval(struct live *live, struct json_value interval)
 static int take_line(struct live *live, const char *line)
 {
 	struct json_value value = json_parse(line), interval;
+	const struct netobs_flow *flow;
 
 	if (!value.at)
 		return -EBADMSG;
@@ -103,8 +104,10 @@ static int take_line(struct live *live, const char *line)
 		pass_on(live, line);
 	} else {
 		live->left--;
-		flow_reader_read(&live->reader, value);
-		output_record(live->output, &live->reader.flow.record);
+		flow = netobs_flow_reader_read(live->reader, line);
+		if (!flow)
+			return -EBADMSG;
+		output_record(live->output, &flow->record);
 	}
 	return *output_error(live);
 }
@@ -199,8 +202,10 @@ int flows_live(const struct flows_request *request)
 	struct live *live = calloc(1, sizeof(*live));
 	int status;
 
-	if (!live)
+	if (!live || netobs_flow_reader_new(&live->reader)) {
+		free(live);
 		return EXIT_FAILED;
+	}
 	live->output = request->outputs.list;
 	live->output->on_log = on_log;
 	live->is_passed_on = !live->output->kind;
@@ -208,6 +213,7 @@ int flows_live(const struct flows_request *request)
 	live->connection.fd = -1;
 	status = live_run(live, request);
 	control_disconnect(&live->connection);
+	netobs_flow_reader_free(live->reader);
 	free(live);
 	return status;
 }

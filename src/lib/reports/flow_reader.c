@@ -1,15 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "flow_reader.h"
+#include <netobs/flow_reader.h>
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_reader.h"
 #include "base/text.h"
 #include "base/util.h"
 #include "catalogue/direction.h"
 #include "catalogue/fields.h"
+
+enum { POINTS_MAX = 64 /* further ones are left out */ };
+
+/* A flow, and the memory that it points into. */
+struct netobs_flow_reader {
+	struct netobs_flow flow;
+	struct netobs_point points[POINTS_MAX];
+	char names[POINTS_MAX][32];
+	struct netobs_process processes[2]; /* at the source and the destination */
+};
 
 /* ---- A field, by its type ----------------------------------------------------------- */
 
@@ -96,17 +108,17 @@ static void read_fields(struct netobs_flow *flow, struct json_value record)
 #define READ_POINT_name(i, member, value) READ_name(i, value)
 
 #define FIELD(...)
-#define POINT_FIELD(member, type, key, ...)                                     \
-	item = (struct json_item){ 0 };                                         \
-	for (uint32_t i = 0;                                                    \
-	     i < FLOW_READER_POINTS && json_next(json_get(record, key), &item); \
-	     i++) {                                                             \
-		READ_POINT_##type(i, member, item.value);                       \
-		n = i + 1 > n ? i + 1 : n;                                      \
+#define POINT_FIELD(member, type, key, ...)                                    \
+	item = (struct json_item){ 0 };                                        \
+	for (uint32_t i = 0;                                                   \
+	     i < POINTS_MAX && json_next(json_get(record, key), &item); i++) { \
+		READ_POINT_##type(i, member, item.value);                      \
+		n = i + 1 > n ? i + 1 : n;                                     \
 	}
 
 /* If all points have one namespace, no list of namespaces is shown. */
-static void read_points(struct flow_reader *reader, struct json_value record)
+static void read_points(struct netobs_flow_reader *reader,
+			struct json_value record)
 {
 	struct json_item item;
 	uint32_t n = 0;
@@ -144,8 +156,29 @@ static bool read_process(struct json_value record, const char *end,
 	return ret_process->pid;
 }
 
-void flow_reader_read(struct flow_reader *reader, struct json_value record)
+/* ---- The API ------------------------------------------------------------------------ */
+
+int netobs_flow_reader_new(struct netobs_flow_reader **ret_reader)
 {
+	struct netobs_flow_reader *reader;
+
+	if (!ret_reader)
+		return -EINVAL;
+	reader = calloc(1, sizeof(*reader));
+	if (!reader)
+		return -ENOMEM;
+	*ret_reader = reader;
+	return 0;
+}
+
+const struct netobs_flow *
+netobs_flow_reader_read(struct netobs_flow_reader *reader, const char *json)
+{
+	const struct json_value record = json ? json_parse(json) :
+						(struct json_value){ 0 };
+
+	if (!reader || !record.at || *record.at != '{')
+		return NULL;
 	memset(reader->points, 0, sizeof(reader->points));
 	memset(reader->names, 0, sizeof(reader->names));
 	memset(reader->processes, 0, sizeof(reader->processes));
@@ -156,4 +189,10 @@ void flow_reader_read(struct flow_reader *reader, struct json_value record)
 		reader->flow.src_process = &reader->processes[0];
 	if (read_process(record, "Dst", &reader->processes[1]))
 		reader->flow.dst_process = &reader->processes[1];
+	return &reader->flow;
+}
+
+void netobs_flow_reader_free(struct netobs_flow_reader *reader)
+{
+	free(reader);
 }
