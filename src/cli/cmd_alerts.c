@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "cmd.h"
 
-#include <errno.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "cli/flows/flows_request.h"
 
@@ -32,46 +29,6 @@ static const struct args_command command = {
 		 "SECONDS may have a fraction or a unit.\n",
 };
 
-static enum args_result take_rules(struct flows_request *request)
-{
-	const struct args_list *specs = &request->alert_specs;
-
-	if (!specs->n) {
-		args_complain(
-			&command,
-			"--rule: at least one is needed, such as 'rtt > 50ms'");
-		return ARGS_WRONG;
-	}
-	for (size_t i = 0; i < specs->n; i++) {
-		int r = alert_rules_add(&request->config.alerts, NULL,
-					specs->items[i]);
-		const struct netobs_alert_rule *rule;
-		char why[640];
-
-		if (r == -ENOMEM)
-			args_out_of_memory(&command);
-		if (r < 0) {
-			args_complain(&command,
-				      "--rule: there are more than 128");
-			return ARGS_WRONG;
-		}
-		rule = &request->config.alerts.list[i];
-		r = netobs_alert_rule_check(rule->rule, why, sizeof(why));
-		if (r == 0 && alert_rule_needs_drops(rule->rule) &&
-		    !request->config.drops) {
-			snprintf(why, sizeof(why), "it needs --drops");
-			r = -EINVAL;
-		}
-		if (r == 0)
-			continue;
-		if (r == -ENOMEM)
-			args_out_of_memory(&command);
-		args_complain(&command, "--rule '%s': %s", rule->rule, why);
-		return ARGS_WRONG;
-	}
-	return ARGS_RUN;
-}
-
 static enum args_result parse_alerts(struct flows_request *request, int argc,
 				     char **argv)
 {
@@ -81,7 +38,14 @@ static enum args_result parse_alerts(struct flows_request *request, int argc,
 		return result;
 	request->config.rtt = true;
 	request->is_alerts = true;
-	result = take_rules(request);
+	if (!request->alert_specs.n) {
+		args_complain(
+			&command,
+			"--rule: at least one is needed, such as 'rtt > 50ms'");
+		return ARGS_WRONG;
+	}
+	result = flows_take_rules(&command, &request->alert_specs,
+				  request->config.drops, &request->config.alerts);
 	return result == ARGS_RUN ? flows_request_finish(request) : result;
 }
 

@@ -409,8 +409,9 @@ static int run_map(struct map_options *wanted)
 	case LOOKUP:
 		return look_up(wanted);
 	case SERVICES:
+		return services_of_host(wanted);
 	case SERVICES_OF_FILES:
-		return services_map(wanted);
+		return services_of_files(wanted);
 	default:
 		return mapping_watch(wanted);
 	}

@@ -169,51 +169,6 @@ static void on_record(const struct netobs_record *record, void *user)
 
 /* ---- Alerts that arm the tracer -------------------------------------------------------- */
 
-/* @return 0; -EINVAL, which is reported */
-static int add_rule(struct watch *watch, const char *text)
-{
-	char why[640];
-	int err = alert_rules_add(&watch->rules, NULL, text);
-
-	if (err) {
-		fprintf(stderr, "netobsctl trace: --rule: %s\n",
-			err == -E2BIG ? "there are more than 128" :
-					strerror(-err));
-		return -EINVAL;
-	}
-	err = netobs_alert_rule_check(watch->rules.list[watch->rules.n - 1].rule,
-				      why, sizeof(why));
-	if (!err)
-		return 0;
-	fprintf(stderr, "netobsctl trace: --rule '%s': %s\n", text, why);
-	return -EINVAL;
-}
-
-static int read_rules(struct watch *watch)
-{
-	const struct args_list *rules = &watch->options.rules;
-	int err = 0;
-
-	for (size_t i = 0; !err && i < rules->n; i++)
-		err = add_rule(watch, rules->items[i]);
-	return err;
-}
-
-/* @return 0; -EINVAL, which is reported: one is no name of an interface */
-static int check_interfaces(const struct args_list *interfaces)
-{
-	char why[160];
-
-	for (size_t i = 0; i < interfaces->n; i++) {
-		if (flows_check_interface(interfaces->items[i], why, sizeof(why)))
-			continue;
-		fprintf(stderr, "netobsctl trace: -i '%s': %s\n",
-			interfaces->items[i], why);
-		return -EINVAL;
-	}
-	return 0;
-}
-
 /* Make the observer of alerts, if there are rules. @return 0; < 0 */
 static int make_observer(struct watch *watch)
 {
@@ -489,8 +444,12 @@ static int read_options(struct watch *watch)
 
 	watch->counts_journeys = !err && wants_journeys(watch);
 	err = err ?: read_layers(watch);
-	err = err ?: check_interfaces(&wanted->interfaces);
-	return err ?: read_rules(watch);
+	if (err ||
+	    flows_check_names(&command, &wanted->interfaces, "-i") != ARGS_RUN ||
+	    flows_take_rules(&command, &wanted->rules, true, &watch->rules) !=
+		    ARGS_RUN)
+		return -EINVAL;
+	return 0;
 }
 
 static int run_trace(struct watch *watch)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "flows_request.h"
 
+#include <errno.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,19 +104,59 @@ static int check_live_output(const struct flows_request *request)
 	return -1;
 }
 
-static int check_names(const struct flows_request *request,
-		       const struct args_list *names, const char *option)
+enum args_result flows_check_names(const struct args_command *command,
+				   const struct args_list *names,
+				   const char *option)
 {
 	char why[160];
 
 	for (size_t i = 0; i < names->n; i++) {
 		if (flows_check_interface(names->items[i], why, sizeof(why)))
 			continue;
-		args_complain(request->command, "%s '%s': %s", option,
-			      names->items[i], why);
-		return -1;
+		args_complain(command, "%s '%s': %s", option, names->items[i],
+			      why);
+		return ARGS_WRONG;
 	}
-	return 0;
+	return ARGS_RUN;
+}
+
+static enum args_result take_rule(const struct args_command *command,
+				  const char *spec, bool has_drops,
+				  struct alert_rules *rules)
+{
+	const char *rule = "";
+	char why[640];
+	int r = alert_rules_add(rules, NULL, spec);
+
+	if (r == -E2BIG) {
+		args_complain(command, "--rule: there are more than 128");
+		return ARGS_WRONG;
+	}
+	if (r == 0) {
+		rule = rules->list[rules->n - 1].rule;
+		r = netobs_alert_rule_check(rule, why, sizeof(why));
+	}
+	if (r == -ENOMEM)
+		args_out_of_memory(command);
+	if (r == 0 && !has_drops && alert_rule_needs_drops(rule)) {
+		snprintf(why, sizeof(why), "it needs --drops");
+		r = -EINVAL;
+	}
+	if (r == 0)
+		return ARGS_RUN;
+	args_complain(command, "--rule '%s': %s", rule, why);
+	return ARGS_WRONG;
+}
+
+enum args_result flows_take_rules(const struct args_command *command,
+				  const struct args_list *specs, bool has_drops,
+				  struct alert_rules *rules)
+{
+	enum args_result result = ARGS_RUN;
+
+	for (size_t i = 0; result == ARGS_RUN && i < specs->n; i++)
+		result = take_rule(command, specs->items[i], has_drops, rules);
+	return result;
 }
 
 static int parse_outputs(struct flows_request *request)
@@ -348,8 +389,10 @@ static int check_values(struct flows_request *request)
 enum args_result flows_request_finish(struct flows_request *request)
 {
 	if (check_combinations(request) < 0 || check_values(request) < 0 ||
-	    check_names(request, &request->config.interfaces, "-i") < 0 ||
-	    check_names(request, &request->config.exclude, "-x") < 0 ||
+	    flows_check_names(request->command, &request->config.interfaces,
+			      "-i") != ARGS_RUN ||
+	    flows_check_names(request->command, &request->config.exclude,
+			      "-x") != ARGS_RUN ||
 	    flows_join_filter(request->command, &request->filter_words,
 			      &request->config.filter) < 0 ||
 	    read_rules(request) < 0 || parse_outputs(request) < 0 ||

@@ -54,6 +54,21 @@ const char *flows_default_by(const struct flows_request *request);
 int flows_join_filter(const struct args_command *for_command,
 		      const struct args_list *words, char **ret_filter);
 
+/** @return ARGS_RUN; ARGS_WRONG: one is no name of an interface, which was printed */
+enum args_result flows_check_names(const struct args_command *command,
+				   const struct args_list *names,
+				   const char *option);
+
+/**
+ * Add the rules that --rule has given.
+ *
+ * @param has_drops  false: rules about drops are refused
+ * @return ARGS_RUN; ARGS_WRONG: one is wrong, which was printed
+ */
+enum args_result flows_take_rules(const struct args_command *command,
+				  const struct args_list *specs, bool has_drops,
+				  struct alert_rules *rules);
+
 /** Show the records of the running service. @return an exit status */
 int flows_live(const struct flows_request *request);
 

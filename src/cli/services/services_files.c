@@ -114,9 +114,3 @@ int services_of_files(const struct map_options *options)
 	netobs_services_free(reading.services);
 	return r == -ENOMEM || reading.reader.is_failed ? EXIT_FAILED : EXIT_FINE;
 }
-
-int services_map(const struct map_options *options)
-{
-	return options->operands.n ? services_of_files(options) :
-				     services_of_host(options);
-}

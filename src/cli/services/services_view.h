@@ -18,10 +18,7 @@
 /* The choices of --output. */
 enum services_format { SERVICES_TABLE, SERVICES_JSON, SERVICES_DOT };
 
-/** Map the services in the operands, else those of this host. @return an exit status */
-int services_map(const struct map_options *options);
-
-/* The parts of it. */
+/** Map the services of the files in the operands, or those of this host. @return an exit status */
 int services_of_files(const struct map_options *options);
 int services_of_host(const struct map_options *options);
 

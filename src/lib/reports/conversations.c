@@ -35,7 +35,7 @@ struct nat_link {
 struct conversations {
 	struct talks talks;
 	struct slots links, reporters, servers;
-	struct conversation_totals totals;
+	struct netobs_services_stats totals;
 };
 
 struct conversations *conversations_new(void)
@@ -68,15 +68,11 @@ int conversations_reporter(struct conversations *all, const char *identity,
 	if (index == SLOT_NONE)
 		return -ENOMEM;
 	reporter = slots_at(&all->reporters, index);
+	all->totals.hosts = all->reporters.n;
 	if (!*reporter->name)
 		snprintf(reporter->name, sizeof(reporter->name), "%s", name);
 	*ret_reporter = index;
 	return 0;
-}
-
-uint32_t conversations_reporters(const struct conversations *all)
-{
-	return all->reporters.n;
 }
 
 const char *conversations_reporter_name(const struct conversations *all,
@@ -206,7 +202,7 @@ static bool find_before(const struct slots *links, const struct pair *pair,
 static void count_flow(struct conversations *all,
 		       const struct service_report *report)
 {
-	struct conversation_totals *totals = &all->totals;
+	struct netobs_services_stats *totals = &all->totals;
 	struct flow_span span = { totals->start_ms, totals->end_ms };
 
 	totals->flows++;
@@ -229,10 +225,8 @@ int conversations_add(struct conversations *all, uint32_t reporter,
 		return 0;
 	if (!note_links(&all->links, report, &root))
 		return -ENOMEM;
-	if (report->kind == REPORT_MAPPING) {
-		all->totals.mappings++;
+	if (report->kind == REPORT_MAPPING)
 		return 0;
-	}
 	pair = pair_of(&root, &source);
 	talk = talks_get(&all->talks, &pair);
 	if (talk == SLOT_NONE)
@@ -365,8 +359,7 @@ int conversations_take(struct conversations *all, struct edges *edges)
 	return r;
 }
 
-void conversations_totals(const struct conversations *all,
-			  struct conversation_totals *ret_totals)
+struct netobs_services_stats *conversations_totals(struct conversations *all)
 {
-	*ret_totals = all->totals;
+	return &all->totals;
 }

@@ -9,19 +9,12 @@
 #ifndef NETOBS_REPORTS_CONVERSATIONS_H
 #define NETOBS_REPORTS_CONVERSATIONS_H
 
+#include <netobs/services.h>
+
 #include "edges.h"
 #include "report.h"
 
 struct conversations;
-
-struct conversation_totals {
-	uint64_t flows, sessions, mappings; /* reports that were added */
-	uint64_t sampled; /* flows of which not all packets were counted */
-	/* Packets of reports that are in no edge: the same that others have reported, and of tuples
-	 * that a NAT gave to several conversations, which its own host reports, too. */
-	uint64_t repeated_packets, shared_packets;
-	int64_t start_ms, end_ms; /* of flows with both times; 0: none */
-};
 
 /** @return yours; NULL: no memory */
 struct conversations *conversations_new(void);
@@ -35,8 +28,6 @@ void conversations_free(struct conversations *all); /* NULL is fine */
  */
 int conversations_reporter(struct conversations *all, const char *identity,
 			   const char *name, uint32_t *ret_reporter);
-
-uint32_t conversations_reporters(const struct conversations *all);
 
 /** @param reporter  less than conversations_reporters() */
 const char *conversations_reporter_name(const struct conversations *all,
@@ -59,7 +50,7 @@ int conversations_add(struct conversations *all, uint32_t reporter,
  */
 int conversations_take(struct conversations *all, struct edges *edges);
 
-void conversations_totals(const struct conversations *all,
-			  struct conversation_totals *ret_totals);
+/** @return the totals of all reports: what of them is counted here, and of records what the caller adds */
+struct netobs_services_stats *conversations_totals(struct conversations *all);
 
 #endif

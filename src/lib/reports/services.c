@@ -17,7 +17,7 @@ struct netobs_services {
 	struct edges edges;
 	bool has_sessions;
 	struct slots lines; /* hashes of lines and their reporters */
-	struct netobs_services_stats stats; /* what is counted here */
+	struct netobs_services_stats *stats; /* of the conversations */
 
 	/* The rows. */
 	uint32_t n; /* edges that have one */
@@ -46,6 +46,7 @@ int netobs_services_new(const struct netobs_services_opts *opts,
 	services->edges.max = known.max_edges ?: EDGES_MAX;
 	services->has_sessions = known.has_sessions;
 	if (services->conversations) {
+		services->stats = conversations_totals(services->conversations);
 		*ret_services = services;
 		return 0;
 	}
@@ -76,7 +77,7 @@ static int find_reporter(struct netobs_services *services, const char *identity,
 static int add_report(struct netobs_services *services, uint32_t reporter,
 		      const struct service_report *report)
 {
-	services->stats.records++;
+	services->stats->records++;
 	services->has_sessions |= report->kind == REPORT_SESSION;
 	return conversations_add(services->conversations, reporter, report);
 }
@@ -96,7 +97,7 @@ int netobs_services_add(struct netobs_services *services, const char *host,
 	else if (record->type == NETOBS_RECORD_SESSION)
 		report_of_session((const struct netobs_session *)record, &report);
 	if (report.kind == REPORT_NONE) {
-		services->stats.other_records++;
+		services->stats->other_records++;
 		return 0;
 	}
 	return find_reporter(services, host, NULL, &reporter) ?:
@@ -118,7 +119,7 @@ static bool note_line(struct netobs_services *services, const char *line,
 	if (n < NETOBS_SERVICES_LINES_MAX &&
 	    slots_get(lines, &hash, sizeof(hash), sizeof(hash)) != SLOT_NONE)
 		return lines->n > n;
-	services->stats.unchecked_records++;
+	services->stats->unchecked_records++;
 	return true;
 }
 
@@ -140,14 +141,14 @@ int netobs_services_add_json(struct netobs_services *services, const char *host,
 		return -EINVAL;
 	}
 	if (report.kind == REPORT_NONE) {
-		services->stats.other_records++;
+		services->stats->other_records++;
 		return 0;
 	}
 	r = *origin.identity ? find_reporter(services, origin.identity,
 					     origin.name, &reporter) :
 			       find_reporter(services, host, NULL, &reporter);
 	if (!r && !note_line(services, json, reporter)) {
-		services->stats.repeated_records++;
+		services->stats->repeated_records++;
 		return 0;
 	}
 	return r ?: add_report(services, reporter, &report) ?: 1;
@@ -156,22 +157,9 @@ int netobs_services_add_json(struct netobs_services *services, const char *host,
 int netobs_services_stats_get(const struct netobs_services *services,
 			      struct netobs_services_stats *ret_stats)
 {
-	struct netobs_services_stats stats;
-	struct conversation_totals totals;
-
-	if (!services || !ret_stats)
-		return -EINVAL;
-	stats = services->stats;
-	conversations_totals(services->conversations, &totals);
-	stats.flows = totals.flows;
-	stats.sessions = totals.sessions;
-	stats.sampled = totals.sampled;
-	stats.repeated_packets = totals.repeated_packets;
-	stats.shared_packets = totals.shared_packets;
-	stats.hosts = conversations_reporters(services->conversations);
-	stats.start_ms = totals.start_ms;
-	stats.end_ms = totals.end_ms;
-	return sized_fill(ret_stats, &stats, sizeof(stats));
+	return services && ret_stats ? sized_fill(ret_stats, services->stats,
+						  sizeof(*services->stats)) :
+				       -EINVAL;
 }
 
 /* ---- Rows ------------------------------------------------------------------------------ */

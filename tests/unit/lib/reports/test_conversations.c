@@ -337,16 +337,14 @@ TEST(edges_are_what_the_hosts_have_sent)
 	struct world *world = make_world();
 	struct conversations *all = report_all(world);
 	struct edges edges = { .max = EDGES_MAX };
-	struct conversation_totals totals;
 
 	assert_int_equal(conversations_take(all, &edges), 0);
 	assert_int_equal(edges.all.n, world->n_truths);
 	assert_true(edges.all.n > EDGES / 2);
 	for (uint32_t i = 0; i < edges.all.n; i++)
 		assert_edge(edge_at(&edges, i), world);
-	conversations_totals(all, &totals);
-	assert_int_equal(totals.shared_packets, 0);
-	assert_true(totals.repeated_packets > 0);
+	assert_int_equal(conversations_totals(all)->shared_packets, 0);
+	assert_true(conversations_totals(all)->repeated_packets > 0);
 	edges_free(&edges);
 	conversations_free(all);
 	free_world(world);
@@ -424,7 +422,6 @@ TEST(a_tuple_that_nat_used_twice_counts_where_that_was_seen)
 {
 	struct conversations *all = two_reporters();
 	struct edges edges = { .max = EDGES_MAX };
-	struct conversation_totals totals;
 	struct flow_face behind = { .src_port = 40000,
 				    .dst_port = 80,
 				    .proto = TCP };
@@ -445,8 +442,7 @@ TEST(a_tuple_that_nat_used_twice_counts_where_that_was_seen)
 	assert_int_equal(edge_packets(&edge_at(&edges, 0)->sum), 20);
 	assert_memory_equal(edge_at(&edges, 1)->key.client, one.src, 16);
 	assert_int_equal(edge_packets(&edge_at(&edges, 1)->sum), 10);
-	conversations_totals(all, &totals);
-	assert_int_equal(totals.shared_packets, 30);
+	assert_int_equal(conversations_totals(all)->shared_packets, 30);
 	edges_free(&edges);
 	conversations_free(all);
 }
@@ -519,16 +515,14 @@ TEST(a_flow_without_both_times_has_no_part_in_the_span)
 	struct service_report report = { .kind = REPORT_FLOW,
 					 .face = { .proto = TCP },
 					 .packets = 1 };
-	struct conversation_totals totals;
 
 	for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++) {
 		report.start_ms = times[i][0];
 		report.end_ms = times[i][1];
 		assert_int_equal(conversations_add(all, 0, &report), 0);
 	}
-	conversations_totals(all, &totals);
-	assert_int_equal(totals.start_ms, 3000);
-	assert_int_equal(totals.end_ms, 4000);
+	assert_int_equal(conversations_totals(all)->start_ms, 3000);
+	assert_int_equal(conversations_totals(all)->end_ms, 4000);
 	assert_int_equal(conversations_take(all, &edges), 0);
 	assert_int_equal(edges.all.n, 1);
 	assert_int_equal(edge_at(&edges, 0)->sum.start_ms, 3000);
