@@ -30,12 +30,11 @@ static int check_memory(int err)
 }
 
 static int index_record(const struct record_input *input, const char *text,
-			struct json_value record, void *user)
+			void *user)
 {
 	struct annotation *all = user;
 
 	(void)input;
-	(void)record;
 	return check_memory(netobs_annotator_add(all->annotator, text));
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json_reader.h"
 #include "base/text.h"
 #include "base/util.h"
 
@@ -135,10 +136,9 @@ static bool end_record(struct record_input *input, struct record_piece *piece)
 
 	input->saved = input->at < input->bytes.len ? *end : '\0';
 	*end = '\0';
-	piece->record = json_parse(text);
 	piece->kind = PIECE_RECORD;
 	input->state = SCAN_BETWEEN;
-	if (piece->record.at)
+	if (json_parse(text).at)
 		return true;
 	end_damaged(input, piece, "it is no JSON object");
 	input->state = SCAN_TAIL;
@@ -297,8 +297,7 @@ void record_reader_fail(struct record_reader *reader, const char *path, int err)
 
 int record_reader_read(struct record_reader *reader, const char *path,
 		       int (*take)(const struct record_input *input,
-				   const char *text, struct json_value record,
-				   void *user),
+				   const char *text, void *user),
 		       void *user)
 {
 	struct record_input input;
@@ -310,7 +309,7 @@ int record_reader_read(struct record_reader *reader, const char *path,
 		if (piece.kind == PIECE_DAMAGED)
 			record_reader_refuse(reader, &input, piece.why);
 		else if (piece.kind == PIECE_RECORD)
-			taken = take(&input, piece.text, piece.record, user);
+			taken = take(&input, piece.text, user);
 	}
 	if (r < 0)
 		record_reader_fail(reader, path, r);

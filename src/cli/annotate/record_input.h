@@ -12,7 +12,6 @@
 #include <stdio.h>
 
 #include "base/buffer.h"
-#include "base/json_reader.h"
 
 enum { INPUT_RECORD_MAX = 1 << 20 }; /* bytes; longer ones are no records */
 
@@ -23,9 +22,8 @@ struct record_piece {
 		PIECE_RECORD,
 		PIECE_DAMAGED, /* neither, to the end of a line */
 	} kind;
-	char *text; /* valid until the next piece is read; of records, a NUL follows */
+	char *text; /* valid until the next piece is read; of records, which are JSON objects, a NUL follows */
 	size_t len;
-	struct json_value record;
 	const char *why; /* why it is damaged */
 };
 
@@ -87,14 +85,13 @@ void record_reader_fail(struct record_reader *reader, const char *path, int err)
  * refused.
  *
  * @param path  as record_input_open() takes it
- * @param take  gets each JSON object, and its text; both are valid during the call.
+ * @param take  gets each JSON object, which is valid during the call.
  *              @return 0; < 0: go no further, which it has reported
  * @return 0; < 0: of @take, or the file was not read as a whole
  */
 int record_reader_read(struct record_reader *reader, const char *path,
 		       int (*take)(const struct record_input *input,
-				   const char *text, struct json_value record,
-				   void *user),
+				   const char *text, void *user),
 		       void *user);
 
 #endif

@@ -31,7 +31,7 @@ static const char *find_host(const char *path)
 
 /* @return 0; -ENOMEM, which was reported */
 static int take_record(const struct record_input *input, const char *line,
-		       struct json_value record, void *user)
+		       void *user)
 {
 	struct reading *reading = user;
 	char why[NETOBS_ERROR_MAX];
@@ -39,7 +39,6 @@ static int take_record(const struct record_input *input, const char *line,
 					       find_host(input->path), line,
 					       why, sizeof(why));
 
-	(void)record;
 	if (r == -EINVAL)
 		record_reader_refuse(&reading->reader, input, why);
 	else if (r < 0)
