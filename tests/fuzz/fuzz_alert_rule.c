@@ -3,20 +3,8 @@
  * Rules of alerts of any bytes: one that is right is within its bounds, and one that is wrong is
  * so at a place in it.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "lib_fuzz.h"
 #include "alerts/alert_set.h"
-#include "base/util.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define check(condition)                  \
-	do {                              \
-		if (!(condition))         \
-			__builtin_trap(); \
-	} while (0)
 
 static void check_spec(const char *text, const struct alert_spec *spec)
 {

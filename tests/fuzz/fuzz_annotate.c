@@ -3,19 +3,14 @@
  * Any bytes, whose records are those of netobs and those to annotate at once: the pieces are all of the
  * bytes, times are in order, what is found is of the record's protocol, and what is added to it is JSON.
  */
+#include "lib_fuzz.h"
 #include "reports/flow_face.h"
 #include "reports/record_index.h"
 #include "cli/annotate/record_input.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 enum { RECORDS_MAX = 64, ADDED_MAX = 4096 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_process(const struct end_process *process, int end)
 {

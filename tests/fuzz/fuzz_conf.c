@@ -2,19 +2,8 @@
 /*
  * Configuration files of any bytes: each entry is where its place says.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "lib_fuzz.h"
 #include "service/conf.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define check(condition)                  \
-	do {                              \
-		if (!(condition))         \
-			__builtin_trap(); \
-	} while (0)
 
 static void count_error(const char *line, void *user)
 {

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Files of container runtimes of any bytes: what is found in them are names, and nothing else. */
+#include "lib_fuzz.h"
 #include "who/container_facts.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define ID "3f4c9a0b1d2e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char letters[] =
 	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-:/@+";

@@ -3,9 +3,9 @@
  * Any record in, its fields out of the messages. The input says what dialect, how
  * large a message may be, and has the bytes of records.
  */
+#include "lib_fuzz.h"
 #include "lib_ipfix.h"
 
-#include "base/util.h"
 #include "sinks/ipfix/encoder.h"
 #include "sinks/ipfix/layout.h"
 
@@ -20,8 +20,6 @@ struct sample {
 static struct sample samples[RECORDS_MAX];
 static struct layout_options options;
 static unsigned int n_read;
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int64_t floor_time(int64_t ns)
 {

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Answers of any server to OTLP, and the details of a status of gRPC. */
-#include <stdint.h>
-#include <string.h>
-
+#include "lib_fuzz.h"
 #include "sinks/grpc/retry.h"
 #include "sinks/otlp/otlp.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static size_t encode_base64(const uint8_t *data, size_t size, char *to)
 {

@@ -3,26 +3,18 @@
  * The parsers on arbitrary bytes. The first byte of the input chooses the link,
  * the direction, and whether a tag was beside the frame; the frame follows.
  */
+#include "lib_fuzz.h"
 #include "host.h"
 #include "packet.h"
 #include "samples.h"
-
-#include <string.h>
 
 #include "bpf/parse/wire.h"
 
 enum { INPUT_NO_LINK = 1, INPUT_TAG = 2, INPUT_EGRESS = 4 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size,
 			       unsigned int seed);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
-
-#define check(condition)                  \
-	do {                              \
-		if (!(condition))         \
-			__builtin_trap(); \
-	} while (0)
 
 static bool is_vlan_field(uint16_t vlan)
 {

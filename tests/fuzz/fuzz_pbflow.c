@@ -4,25 +4,15 @@
  * byte for each of the points it was seen at: direction and length of the name. The same
  * bytes are a session, and an alert. Where it ends early, the rest is zero.
  */
+#include "lib_fuzz.h"
 #include "flow.pb-c.h"
 #include "netobs.pb-c.h"
 
 #include <arpa/inet.h>
 #include <net/ethernet.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/util.h"
 #include "record/any.h"
 #include "sinks/pbflow/pbflow.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define check(condition)                  \
-	do {                              \
-		if (!(condition))         \
-			__builtin_trap(); \
-	} while (0)
 
 static const char longest[] = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
 

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* pcapng files of any bytes: packets are within what was read of them, and times within bounds. */
-#include "base/util.h"
 #include "capture/capture_file.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "lib_fuzz.h"
 
 static void check_packet(const struct file_packet *packet)
 {

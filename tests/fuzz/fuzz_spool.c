@@ -4,26 +4,16 @@
  * how many records there were, where the file was cut, and which of its bytes
  * changed: threes of an offset's two bytes and of what is flipped there.
  */
+#include "lib_fuzz.h"
+
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/io.h"
 #include "base/log.h"
 #include "sink/spool/spool.h"
 
 enum { RECORDS_MAX = 64, FILE_SIZE_MAX = 1 << 16 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define check(condition)                  \
-	do {                              \
-		if (!(condition))         \
-			__builtin_trap(); \
-	} while (0)
 
 void log_write(const struct log *log, int level, const char *format, ...)
 {

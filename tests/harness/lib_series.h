@@ -3,10 +3,9 @@
 #ifndef HARNESS_LIB_SERIES_H
 #define HARNESS_LIB_SERIES_H
 
+#include "lib_test.h"
+
 #include <netobs/series.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 enum { SERIES = 500, ROWS_MAX = SERIES + 2 };
 
@@ -17,6 +16,18 @@ struct netobs_flow series_flow(uint32_t service, uint32_t client,
 struct netobs_series *make_series(const char *keys, uint32_t most);
 struct netobs_series *make_timed_series(const char *keys, uint32_t most,
 					uint32_t histograms);
+
+/* A case of struct netobs_series *series, which is make_series() of @keys and @most. */
+#define SERIES_TEST(name, keys, most)                                   \
+	static void name##_of(struct netobs_series *series);            \
+	TEST(name)                                                      \
+	{                                                               \
+		struct netobs_series *series = make_series(keys, most); \
+                                                                        \
+		name##_of(series);                                      \
+		netobs_series_free(series);                             \
+	}                                                               \
+	static void name##_of(struct netobs_series *series)
 
 /* Counters alone: sums are compared, and added up, as arrays of them. */
 struct sum {

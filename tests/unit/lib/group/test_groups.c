@@ -25,6 +25,18 @@ static struct netobs_groups *make_groups(const char *keys, uint32_t most)
 	return groups;
 }
 
+/* A case of struct netobs_groups *groups, which is make_groups() of @keys and @most. */
+#define GROUPS_TEST(name, keys, most)                                   \
+	static void name##_of(struct netobs_groups *groups);            \
+	TEST(name)                                                      \
+	{                                                               \
+		struct netobs_groups *groups = make_groups(keys, most); \
+                                                                        \
+		name##_of(groups);                                      \
+		netobs_groups_free(groups);                             \
+	}                                                               \
+	static void name##_of(struct netobs_groups *groups)
+
 static struct netobs_groups_top take_top(struct netobs_groups *groups,
 					 enum netobs_group_sort sort,
 					 uint64_t most)
@@ -288,9 +300,8 @@ TEST(groups_add_up_to_the_flows)
 	}
 }
 
-TEST(a_host_has_what_it_sent_and_what_it_received)
+GROUPS_TEST(a_host_has_what_it_sent_and_what_it_received, "host", 0)
 {
-	struct netobs_groups *groups = make_groups("host", 0);
 	const struct netobs_flow there = make_tcp_flow(1, 40000, 2, 443);
 	struct netobs_flow back = make_tcp_flow(2, 443, 1, 40000);
 	struct netobs_groups_top top;
@@ -309,13 +320,13 @@ TEST(a_host_has_what_it_sent_and_what_it_received)
 	row = netobs_groups_row(groups, 1);
 	assert_int_equal(row->sum.bytes, 1100);
 	assert_int_equal(row->sum.sent_bytes, 100);
-	netobs_groups_free(groups);
 }
 
-TEST(a_million_groups_take_bounded_memory_and_lose_nothing)
+enum { GROUPS = 1 << 14, MOST = 4 };
+
+GROUPS_TEST(a_million_groups_take_bounded_memory_and_lose_nothing, "src", GROUPS)
 {
-	enum { FLOWS = 1000000, GROUPS = 1 << 14, SHOWN = 100 };
-	struct netobs_groups *groups = make_groups("src", GROUPS);
+	enum { FLOWS = 1000000, SHOWN = 100 };
 	struct netobs_flow flow = make_tcp_flow(1, 40000, 2, 443);
 	struct netobs_groups_top top;
 
@@ -339,14 +350,12 @@ TEST(a_million_groups_take_bounded_memory_and_lose_nothing)
 		assert_int_equal(top.others.bytes, 100 * (FLOWS + 1 - SHOWN));
 		netobs_groups_clear(groups);
 	}
-	netobs_groups_free(groups);
 }
 
 /* The half of the groups with the fewest bytes is dropped, and its sums are kept. */
-TEST(dropped_groups_are_in_the_others_each_once)
+GROUPS_TEST(dropped_groups_are_in_the_others_each_once, "src", MOST)
 {
-	enum { MOST = 4, FLOWS = 50 };
-	struct netobs_groups *groups = make_groups("src", MOST);
+	enum { FLOWS = 50 };
 	struct netobs_groups_top top;
 	uint64_t bytes = 0, shown = 0;
 
@@ -364,7 +373,6 @@ TEST(dropped_groups_are_in_the_others_each_once)
 		shown += netobs_groups_row(groups, i)->sum.bytes;
 	assert_int_equal(top.total.bytes, bytes);
 	assert_int_equal(top.others.bytes, bytes - shown);
-	netobs_groups_free(groups);
 }
 
 TEST(more_groups_than_can_be_counted_are_refused)
@@ -382,9 +390,8 @@ TEST(more_groups_than_can_be_counted_are_refused)
 }
 
 /* As if all samples of the group were one flow's, whatever order they come in. */
-TEST(round_trip_times_of_a_group_are_the_mean_of_samples)
+GROUPS_TEST(round_trip_times_of_a_group_are_the_mean_of_samples, "dst", 0)
 {
-	struct netobs_groups *groups = make_groups("dst", 0);
 	const struct {
 		uint8_t dst;
 		uint32_t samples, retransmits;
@@ -415,12 +422,10 @@ TEST(round_trip_times_of_a_group_are_the_mean_of_samples)
 	assert_int_equal(row->sum.rtt_samples, 4);
 	assert_int_equal(row->sum.rtt_sum_ns, 40 + 3 * 20);
 	assert_int_equal(row->sum.retransmits, 6);
-	netobs_groups_free(groups);
 }
 
-TEST(drops_of_a_group_are_the_sum_of_its_flows)
+GROUPS_TEST(drops_of_a_group_are_the_sum_of_its_flows, "dst", 0)
 {
-	struct netobs_groups *groups = make_groups("dst", 0);
 	const struct {
 		uint8_t dst;
 		uint32_t drops;
@@ -442,7 +447,6 @@ TEST(drops_of_a_group_are_the_sum_of_its_flows)
 	assert_true(netobs_group_json(groups, netobs_groups_row(groups, 1), 0,
 				      text, sizeof(text)) > 0);
 	assert_non_null(strstr(text, "\"PktDropPackets\":7"));
-	netobs_groups_free(groups);
 }
 
 TEST(intervals_are_merged_into_the_groups_since_the_start)
@@ -494,12 +498,11 @@ TEST(a_name_that_is_found_later_is_that_of_the_group)
 /* ---- Rows ---------------------------------------------------------------------------- */
 
 /* Not in the order of the whole values, which rows with equal counts have. */
-TEST(rows_can_be_sorted_by_a_key)
+GROUPS_TEST(rows_can_be_sorted_by_a_key, "src,port", 0)
 {
 	static const uint16_t ports[] = { 443, 8080, 22, 53 };
 	static const char *const sorted[] = { "22/TCP", "53/TCP", "443/TCP",
 					      "8080/TCP" };
-	struct netobs_groups *groups = make_groups("src,port", 0);
 	struct netobs_groups_top top = { .sz = sizeof(top),
 					 .sort = NETOBS_GROUP_BY_KEY,
 					 .key = 1 };
@@ -515,7 +518,6 @@ TEST(rows_can_be_sorted_by_a_key)
 		assert_string_equal(row_text(groups, i, 1), sorted[i]);
 	top.key = 2;
 	assert_int_equal(netobs_groups_top(groups, &top), -EINVAL);
-	netobs_groups_free(groups);
 }
 
 static int has_many_packets(const struct netobs_group *group, void *user)
@@ -523,10 +525,9 @@ static int has_many_packets(const struct netobs_group *group, void *user)
 	return group->sum.packets > *(const uint64_t *)user;
 }
 
-TEST(rows_are_those_that_are_wanted)
+GROUPS_TEST(rows_are_those_that_are_wanted, "src", 0)
 {
 	uint64_t least = 6;
-	struct netobs_groups *groups = make_groups("src", 0);
 	struct netobs_groups_top top = { .sz = sizeof(top),
 					 .most = 1,
 					 .want = has_many_packets,
@@ -543,12 +544,10 @@ TEST(rows_are_those_that_are_wanted)
 	assert_string_equal(row_text(groups, 0, 0), "10.0.0.4");
 	assert_int_equal(top.others.flows, 3 + 4);
 	assert_int_equal(top.total.flows, 15);
-	netobs_groups_free(groups);
 }
 
-TEST(groups_are_json_as_flows_are)
+GROUPS_TEST(groups_are_json_as_flows_are, "client,port", 0)
 {
-	struct netobs_groups *groups = make_groups("client,port", 0);
 	char line[NETOBS_GROUP_JSON_MAX];
 	struct netobs_flow flow = make_tcp_flow(1, 40000, 2, 443);
 	int len;
@@ -573,7 +572,6 @@ TEST(groups_are_json_as_flows_are)
 		      "\"TimeFlowEndMs\":3,\"Flows\":1,\"Packets\":3,"
 		      "\"Bytes\":100}");
 	assert_int_equal(netobs_group_json(groups, NULL, 0, line, 20), -ENOBUFS);
-	netobs_groups_free(groups);
 }
 
 TEST(wrong_arguments_are_refused)
@@ -611,9 +609,8 @@ TEST(wrong_arguments_are_refused)
 }
 
 /* 10.0.0.1 asks 10.0.0.2:80 through NAT as 10.0.0.9:5000. */
-TEST(a_conversation_has_one_group)
+GROUPS_TEST(a_conversation_has_one_group, "conversation", 0)
 {
-	struct netobs_groups *groups = make_groups("conversation", 0);
 	struct netobs_flow asks = make_tcp_flow(1, 40000, 2, 80);
 	struct netobs_flow answers = make_tcp_flow(2, 80, 9, 5000);
 	struct netobs_flow direct = make_tcp_flow(3, 40000, 2, 80);
@@ -653,5 +650,4 @@ TEST(a_conversation_has_one_group)
 					 "\"ClientPort\":40000,\"ServerPort\":80,"
 					 "\"Proto\":6"));
 	}
-	netobs_groups_free(groups);
 }

@@ -16,9 +16,8 @@ static void add_times(struct netobs_series *series, uint32_t service,
 		assert_int_equal(netobs_series_add(series, &flow.record), 0);
 }
 
-TEST(heavy_groups_keep_their_series)
+SERIES_TEST(heavy_groups_keep_their_series, "service", 4)
 {
-	struct netobs_series *series = make_series("service", 4);
 	static struct scrape scrape;
 	struct sum other = { 0 };
 
@@ -37,12 +36,10 @@ TEST(heavy_groups_keep_their_series)
 		assert_true(find_row(&scrape, "1  ")->sum.bytes >= other.bytes);
 		other = find_row(&scrape, "1  ")->sum;
 	}
-	netobs_series_free(series);
 }
 
-TEST(a_heavier_group_takes_the_place_of_the_lightest)
+SERIES_TEST(a_heavier_group_takes_the_place_of_the_lightest, "service", 2)
 {
-	struct netobs_series *series = make_series("service", 2);
 	static struct scrape scrape;
 
 	for (int i = 0; i < 8; i++) {
@@ -62,12 +59,10 @@ TEST(a_heavier_group_takes_the_place_of_the_lightest)
 	take_scrape(series, &scrape);
 	assert_int_equal(find_service(&scrape, 3)->sum.bytes, 1000);
 	assert_int_equal(find_service(&scrape, 1)->sum.bytes, 40000);
-	netobs_series_free(series);
 }
 
-TEST(few_groups_have_nothing_in_other)
+SERIES_TEST(few_groups_have_nothing_in_other, "service", 0)
 {
-	struct netobs_series *series = make_series("service", 0);
 	static struct scrape scrape;
 
 	for (uint32_t service = 0; service < SERIES; service++)
@@ -78,7 +73,6 @@ TEST(few_groups_have_nothing_in_other)
 	add_times(series, SERIES, 10, 1);
 	take_scrape(series, &scrape);
 	assert_int_equal(find_row(&scrape, "1  ")->sum.bytes, 10);
-	netobs_series_free(series);
 }
 
 static void count_record(const struct netobs_record *passed, void *user)
@@ -89,9 +83,8 @@ static void count_record(const struct netobs_record *passed, void *user)
 }
 
 /* Interfaces of two namespaces, with one name. */
-TEST(groups_that_look_the_same_share_a_series)
+SERIES_TEST(groups_that_look_the_same_share_a_series, "interface", 3)
 {
-	struct netobs_series *series = make_series("interface", 3);
 	struct netobs_point point = { .name = "eth0" };
 	static struct scrape scrape;
 	struct netobs_flow flow = series_flow(1, 1, 1, 100);
@@ -110,19 +103,16 @@ TEST(groups_that_look_the_same_share_a_series)
 	assert_int_equal(netobs_series_end_interval(series, 0, count_record, &n),
 			 5);
 	assert_int_equal(n, 5);
-	netobs_series_free(series);
 }
 
-TEST(both_ends_count_for_themselves)
+SERIES_TEST(both_ends_count_for_themselves, "host", 10)
 {
-	struct netobs_series *series = make_series("host", 10);
 	static struct scrape scrape;
 
 	add_times(series, 1, 100, 1);
 	take_scrape(series, &scrape);
 	assert_int_equal(scrape.n, 4);
 	assert_int_equal(scrape.total.bytes, 200);
-	netobs_series_free(series);
 }
 
 /* An interval of services first .. first + n - 1. */
@@ -133,9 +123,8 @@ static void add_services(struct netobs_series *series, uint32_t first,
 		add_times(series, i, bytes, 1);
 }
 
-TEST(one_interval_alone_gives_no_series)
+SERIES_TEST(one_interval_alone_gives_no_series, "service", SERIES)
 {
-	struct netobs_series *series = make_series("service", SERIES);
 	static struct scrape scrape;
 
 	for (uint32_t i = 0; i < 40; i++) {
@@ -146,7 +135,6 @@ TEST(one_interval_alone_gives_no_series)
 	take_scrape(series, &scrape);
 	for (uint32_t i = 0; i < SERIES; i++)
 		assert_int_equal(find_service(&scrape, i)->sum.bytes, 4000000);
-	netobs_series_free(series);
 }
 
 TEST(a_young_series_stays_unless_it_has_half)
@@ -168,9 +156,8 @@ TEST(a_young_series_stays_unless_it_has_half)
 	}
 }
 
-TEST(bursts_of_one_rate_evict_none)
+SERIES_TEST(bursts_of_one_rate_evict_none, "service", 8)
 {
-	struct netobs_series *series = make_series("service", 8);
 	static struct scrape first, last;
 
 	for (uint32_t i = 0; i < 200; i++) {
@@ -183,7 +170,6 @@ TEST(bursts_of_one_rate_evict_none)
 			first = last;
 	}
 	assert_int_equal(check_steps(&first, &last), 0);
-	netobs_series_free(series);
 }
 
 static void add_interface(struct netobs_series *series, const char *name,
@@ -198,9 +184,8 @@ static void add_interface(struct netobs_series *series, const char *name,
 	assert_int_equal(netobs_series_add(series, &flow.record), 0);
 }
 
-TEST(a_value_joins_the_series_with_its_text)
+SERIES_TEST(a_value_joins_the_series_with_its_text, "interface", 1)
 {
-	struct netobs_series *series = make_series("interface", 1);
 	static struct scrape before, after;
 
 	add_interface(series, "eth0", 1, 100);
@@ -216,7 +201,6 @@ TEST(a_value_joins_the_series_with_its_text)
 				 find_row(&after, "0 eth0 ")->sum.bytes + 1);
 	}
 	assert_int_equal(find_row(&after, "2  ")->sum.bytes, 0);
-	netobs_series_free(series);
 }
 
 /* ---- Records --------------------------------------------------------------------------- */

@@ -34,9 +34,8 @@ static void end_interval(struct netobs_series *series, const char *name)
 	assert_string_equal(found, name);
 }
 
-TEST(a_series_takes_a_name_that_is_found_later)
+SERIES_TEST(a_series_takes_a_name_that_is_found_later, "container", 4)
 {
-	struct netobs_series *series = make_series("container", 4);
 	static struct scrape scrape;
 
 	add_from(series, "c0ffee", "", 100);
@@ -58,12 +57,10 @@ TEST(a_series_takes_a_name_that_is_found_later)
 	take_scrape(series, &scrape);
 	assert_int_equal(scrape.n, 1 + 2);
 	assert_int_equal(find_row(&scrape, "0 shop (c0ffee) ")->sum.bytes, 112);
-	netobs_series_free(series);
 }
 
-TEST(a_pod_has_its_name_and_namespace)
+SERIES_TEST(a_pod_has_its_name_and_namespace, "pod", 4)
 {
-	struct netobs_series *series = make_series("pod", 4);
 	struct netobs_process process = { .sz = sizeof(process),
 					  .pod_uid = "0f3e9c1a-5b7d" };
 	struct netobs_flow flow = series_flow(1, 1, 1, 100);
@@ -79,7 +76,6 @@ TEST(a_pod_has_its_name_and_namespace)
 	assert_int_equal(scrape.n, 1 + 2);
 	assert_int_equal(
 		find_row(&scrape, "0 shop/web-0 (0f3e9c1a) ")->sum.bytes, 200);
-	netobs_series_free(series);
 }
 
 /* A flow of the container at eth0 of a namespace. */
@@ -101,9 +97,8 @@ static void add_at(struct netobs_series *series, uint32_t netns,
 }
 
 /* Two groups with one text have one series; once both have a name, it is theirs again. */
-TEST(what_shares_a_series_goes_on_to_share_one)
+SERIES_TEST(what_shares_a_series_goes_on_to_share_one, "container,interface", 4)
 {
-	struct netobs_series *series = make_series("container,interface", 4);
 	static struct scrape scrape;
 
 	add_at(series, 1, "", 100);
@@ -127,15 +122,13 @@ TEST(what_shares_a_series_goes_on_to_share_one)
 			 6000);
 	assert_int_equal(find_row(&scrape, "2  ")->sum.bytes, 1111);
 	assert_int_equal(scrape.total.bytes, 7111);
-	netobs_series_free(series);
 }
 
 enum { CONTAINERS = 40, INTERVALS = 200, FLOWS = 60 };
 
 /* Names come, change and are not known, while groups enter and leave. */
-TEST(sums_are_exact_whenever_names_come)
+SERIES_TEST(sums_are_exact_whenever_names_come, "container", 10)
 {
-	struct netobs_series *series = make_series("container", 10);
 	unsigned int seed = test_seed();
 	static struct scrape scrape;
 	uint64_t bytes = 0;
@@ -160,5 +153,4 @@ TEST(sums_are_exact_whenever_names_come)
 		assert_int_equal(scrape.total.bytes, bytes);
 		assert_true(scrape.n <= 10 + 2);
 	}
-	netobs_series_free(series);
 }

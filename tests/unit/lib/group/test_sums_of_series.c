@@ -344,10 +344,8 @@ TEST(each_connection_counts_once)
 	}
 }
 
-TEST(an_end_alone_is_a_connection)
+SERIES_TEST(an_end_alone_is_a_connection, "client,service", 3)
 {
-	struct netobs_series *series = make_series("client,service", 3);
-
 	for (uint16_t port = 1; port <= 40; port++) {
 		const struct netobs_session session =
 			make_session(1, 1, port,
@@ -358,13 +356,11 @@ TEST(an_end_alone_is_a_connection)
 		add_session(series, &session);
 	}
 	check_connections(series, "0 10.1.0.1 10.2.0.1:443/TCP", 40, 0);
-	netobs_series_free(series);
 }
 
 /* Which end is the server is guessed as of flows: it has the lower port. */
-TEST(old_connections_have_a_server)
+SERIES_TEST(old_connections_have_a_server, "client,service", 3)
 {
-	struct netobs_series *series = make_series("client,service", 3);
 	struct netobs_session session = make_session(
 		1, 1, PORT, NETOBS_SESSION_OPENED_UNKNOWN, NETOBS_SESSION_FIN);
 	struct netobs_session other = make_session(
@@ -374,7 +370,6 @@ TEST(old_connections_have_a_server)
 	add_session(series, &other);
 	add_session(series, &session);
 	check_connections(series, "0 10.1.0.1 10.2.0.1:443/TCP", 1, 0);
-	netobs_series_free(series);
 }
 
 TEST(what_failed_is_known_from_its_end)
@@ -408,9 +403,8 @@ TEST(what_failed_is_known_from_its_end)
 	}
 }
 
-TEST(open_connections_do_not_count)
+SERIES_TEST(open_connections_do_not_count, "service", 3)
 {
-	struct netobs_series *series = make_series("service", 3);
 	const struct netobs_session session = make_session(
 		1, 1, PORT, NETOBS_SESSION_ACTIVE, NETOBS_SESSION_OPEN);
 	static struct scrape scrape;
@@ -419,13 +413,11 @@ TEST(open_connections_do_not_count)
 	take_scrape(series, &scrape);
 	assert_int_equal(scrape.n, 2);
 	assert_int_equal(scrape.total.connections, 0);
-	netobs_series_free(series);
 }
 
 /* NAT gives the ends other addresses: the conversation is the same. */
-TEST(a_connection_through_nat_counts_once)
+SERIES_TEST(a_connection_through_nat_counts_once, "service", 3)
 {
-	struct netobs_series *series = make_series("service", 3);
 	struct netobs_session client = make_session(
 		1, 1, PORT, NETOBS_SESSION_ACTIVE, NETOBS_SESSION_FIN);
 	struct netobs_session server = make_session(
@@ -438,7 +430,6 @@ TEST(a_connection_through_nat_counts_once)
 	check_connections(series, "0 10.2.0.1:443/TCP ", 1, 0);
 	take_scrape(series, &scrape);
 	assert_int_equal(scrape.total.connections, 1);
-	netobs_series_free(series);
 }
 
 TEST(keys_of_ends_count_each_session)
@@ -475,9 +466,8 @@ static void keep_record(const struct netobs_record *passed, void *user)
 }
 
 /* Sampling is of packets: flows are of another value, which the same series has. */
-TEST(connections_are_in_the_series_of_sampled_flows)
+SERIES_TEST(connections_are_in_the_series_of_sampled_flows, "service", 3)
 {
-	struct netobs_series *series = make_series("service", 3);
 	struct netobs_flow flow = series_flow(1, 1, 2, 100);
 	const struct netobs_session session = make_session(
 		1, 1, PORT, NETOBS_SESSION_ACTIVE, NETOBS_SESSION_REFUSED);
@@ -490,13 +480,11 @@ TEST(connections_are_in_the_series_of_sampled_flows)
 	seen = scraped(series, "0 10.2.0.1:443/TCP ");
 	assert_int_equal(seen->sum.flows, 1);
 	assert_int_equal(seen->sum.connections_failed, 1);
-	netobs_series_free(series);
 }
 
 /* As flows do, of which there may be none before. */
-TEST(connections_name_containers)
+SERIES_TEST(connections_name_containers, "container", 3)
 {
-	struct netobs_series *series = make_series("container", 3);
 	struct netobs_session session = make_session(
 		1, 1, PORT, NETOBS_SESSION_ACTIVE, NETOBS_SESSION_FIN);
 	struct netobs_group_record record;
@@ -511,12 +499,10 @@ TEST(connections_name_containers)
 						    keep_record, &record),
 			 1);
 	assert_string_equal(record.container_name, "web");
-	netobs_series_free(series);
 }
 
-TEST(a_record_of_connections_alone_has_their_time)
+SERIES_TEST(a_record_of_connections_alone_has_their_time, "service", 3)
 {
-	struct netobs_series *series = make_series("service", 3);
 	struct netobs_group_record record;
 	char json[2048];
 
@@ -540,7 +526,6 @@ TEST(a_record_of_connections_alone_has_their_time)
 		"\"Connections\":2,\"ConnectionsFailed\":1,"
 		"\"ServerAddr\":\"10.2.0.1\",\"ServerPort\":443,\"Proto\":6}");
 	assert_int_equal(netobs_series_end_interval(series, 0, NULL, NULL), 0);
-	netobs_series_free(series);
 }
 
 /* ---- Histograms --------------------------------------------------------------------------- */
