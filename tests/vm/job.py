@@ -57,6 +57,7 @@ def ctest(build, cpus, labels, tests):
     command = ["ctest", "--test-dir", build, "-V", "-j", str(min(cpus, 2)),
                "-L", f"^({labels})$", "-R", tests, "-E", NOT_HERE]
     return [f"export NETOBS_TEST_SHRINK={SHRINK}",
+            'export NETOBS_TEST_FEATURES="$(<"$out/check.json")"',
             f'export NETOBS_TEST_TSHARK="$out/{TSHARK}"', *passed_on(), shlex.join(command)]
 
 

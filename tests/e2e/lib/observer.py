@@ -16,6 +16,7 @@ from lib import bpf
 from lib import lab
 
 INGRESS, EGRESS, BOTH = 0, 1, 3
+FEATURES = "NETOBS_TEST_FEATURES" # as check prints them
 ATTACHED = re.compile(r"observing \d+ interface")
 OBSERVING = re.compile(r": observing$", re.MULTILINE)
 SANITIZER = re.compile(r"ERROR: \w*Sanitizer|runtime error:|"
@@ -58,10 +59,14 @@ def check_refused(test, cases, *command):
 
 @functools.cache
 def features():
-    """Whether each feature is there, by name: to try them all takes seconds, and the kernel stays."""
-    out = subprocess.run([netobsctl(), "check", "-o", "json"], check=False,
-                         stdout=subprocess.PIPE).stdout
-    return {one["name"]: one["available"] for one in json.loads(out)["features"]}
+    """
+    Whether each feature is there, by name. To try them all takes seconds, and the kernel stays:
+    processes that this one starts find the answer in their environment, as this one may.
+    """
+    if FEATURES not in os.environ:
+        os.environ[FEATURES] = subprocess.run([netobsctl(), "check", "-o", "json"], check=False, text=True,
+                                              stdout=subprocess.PIPE).stdout
+    return {one["name"]: one["available"] for one in json.loads(os.environ[FEATURES])["features"]}
 
 
 def program_for_all(where, release=False):
