@@ -131,3 +131,9 @@ def refused(costs, baseline):
     return [f"{known.program}: the kernel refuses it, and did not before"
             for known in baseline if (known.kernel, known.clang) in here and
             (known.kernel, known.clang, known.program) not in loaded]
+
+
+def wrong(costs, chains, clang):
+    """Whatever is beyond the baseline, in words."""
+    baseline = read_baseline()
+    return jumps(costs, baseline) + refused(costs, baseline) + deep(chains, clang, baseline)

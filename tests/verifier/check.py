@@ -20,9 +20,7 @@ def main(verifier, clang, *objects):
     print("kernel, clang, program, instructions, stack:")
     for cost in costs:
         print(cost.line(), end="")
-    baseline = budget.read_baseline()
-    found = (budget.jumps(costs, baseline) + budget.refused(costs, baseline) +
-             budget.deep(chains, int(clang), baseline))
+    found = budget.wrong(costs, chains, int(clang))
     if found:
         print(*found, "If it must be: ./dev vm --update-baseline", sep="\n")
     sys.exit(bool(found))

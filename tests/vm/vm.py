@@ -129,6 +129,7 @@ def test(arguments, runs):
         lines = job.look(arguments.build) + job.ctest(
             arguments.build, run.cpus, arguments.labels, arguments.tests)
         guest = results.collect(run.out, run.title, start(run, lines, arguments.limit))
+        guest.tests["verifier"] = look_at_verifier(arguments, run)
         print(f"{run.title}: {'FAILED: ' * bool(guest.failures)}"
               f"{', '.join(guest.failures) or 'passed'}", flush=True)
         return guest
@@ -151,6 +152,15 @@ def costs(arguments, run):
     return budget.parse(results.read(run.out, "verifier"), run.kernel.release,
                         job.clang(arguments.build),
                         budget.chains_of(job.objects(arguments.build)))
+
+
+def look_at_verifier(arguments, run):
+    """As bpf.verifier does on this machine: a guest has no time to do it twice."""
+    wrong = budget.wrong(costs(arguments, run), budget.chains_of(job.objects(arguments.build)),
+                         job.clang(arguments.build))
+    if not os.path.exists(os.path.join(run.out, job.VERIFIED)):
+        wrong.append(f"the kernel refuses programs: see {run.out}/output.log")
+    return results.Outcome("failed" if wrong else "passed", output=wrong)
 
 
 def update_baseline(arguments, runs):
