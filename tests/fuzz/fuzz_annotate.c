@@ -23,7 +23,7 @@ static void check_process(const struct end_process *process, int end)
 		__builtin_trap();
 }
 
-static void check_record(const struct record_index *index,
+static void check_record(const struct netobs_annotator *index,
 			 struct json_value record)
 {
 	struct conversation_facts facts;
@@ -76,17 +76,17 @@ static size_t read_records(const uint8_t *data, size_t size,
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct record_index *index = record_index_new();
+	struct netobs_annotator *index;
 	char *texts[RECORDS_MAX];
 	size_t n = read_records(data, size, texts);
 
-	if (!index)
+	if (netobs_annotator_new(&index))
 		abort();
 	for (size_t i = 0; i < n; i++)
 		record_index_add(index, json_parse(texts[i]));
 	for (size_t i = 0; i < n; i++)
 		check_record(index, json_parse(texts[i]));
-	record_index_free(index);
+	netobs_annotator_free(index);
 	for (size_t i = 0; i < n; i++)
 		free(texts[i]);
 	return 0;

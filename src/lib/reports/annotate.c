@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <netobs/flow.h>
@@ -88,34 +87,13 @@ static void add_members(const struct members *members,
 
 /* ---- The API --------------------------------------------------------------------------- */
 
-struct netobs_annotator {
-	struct record_index *index;
-};
-
-int netobs_annotator_new(struct netobs_annotator **ret_annotator)
-{
-	struct netobs_annotator *annotator;
-
-	if (!ret_annotator)
-		return -EINVAL;
-	annotator = calloc(1, sizeof(*annotator));
-	if (annotator)
-		annotator->index = record_index_new();
-	if (annotator && annotator->index) {
-		*ret_annotator = annotator;
-		return 0;
-	}
-	free(annotator);
-	return -ENOMEM;
-}
-
 int netobs_annotator_add(struct netobs_annotator *annotator, const char *json)
 {
 	const struct json_value record = json ? json_parse(json) :
 						(struct json_value){ 0 };
 
 	return annotator && record.at && *record.at == '{' ?
-		       record_index_add(annotator->index, record) :
+		       record_index_add(annotator, record) :
 		       -EINVAL;
 }
 
@@ -136,7 +114,7 @@ int netobs_annotator_find(const struct netobs_annotator *annotator,
 		return -EINVAL;
 	*ret_members = '\0';
 	if (span.end_ms)
-		answer = record_index_find(annotator->index, &face, span, &facts);
+		answer = record_index_find(annotator, &face, span, &facts);
 	if (answer == RECORD_FOUND)
 		add_members(&members, &facts);
 	len = strlen(ret_members);
@@ -146,12 +124,4 @@ int netobs_annotator_find(const struct netobs_annotator *annotator,
 			facts.is_contradicted[0] || facts.is_contradicted[1]) ?
 		       -ENOTUNIQ :
 		       (int)len;
-}
-
-void netobs_annotator_free(struct netobs_annotator *annotator)
-{
-	if (!annotator)
-		return;
-	record_index_free(annotator->index);
-	free(annotator);
 }

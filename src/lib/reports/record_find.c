@@ -38,7 +38,7 @@ struct face_facts {
 };
 
 struct face_search {
-	const struct record_index *index;
+	const struct netobs_annotator *index;
 	struct flow_span span, wide; /* without, and with the slack */
 };
 
@@ -61,7 +61,7 @@ static void face_set_add(struct face_set *set, const struct flow_face *face)
 		set->is_full = true;
 }
 
-static struct flow_span span_of(const struct record_index *index,
+static struct flow_span span_of(const struct netobs_annotator *index,
 				const struct record_entry *entry)
 {
 	struct flow_span span = entry->facts.span;
@@ -71,7 +71,7 @@ static struct flow_span span_of(const struct record_index *index,
 	return span;
 }
 
-static bool is_in_time(const struct record_index *index,
+static bool is_in_time(const struct netobs_annotator *index,
 		       const struct flow_span *span,
 		       const struct record_entry *entry)
 {
@@ -307,7 +307,7 @@ static int find_last(const struct face_search *search, int which,
 	return n == 1 && !side.known.is_full ? 1 : -EEXIST;
 }
 
-enum record_answer record_index_find(const struct record_index *index,
+enum record_answer record_index_find(const struct netobs_annotator *index,
 				     const struct flow_face *face,
 				     struct flow_span span,
 				     struct conversation_facts *ret_facts)

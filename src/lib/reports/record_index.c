@@ -18,12 +18,20 @@ struct face_list {
 	struct face_node *first;
 };
 
-struct record_index *record_index_new(void)
+int netobs_annotator_new(struct netobs_annotator **ret_annotator)
 {
-	return calloc(1, sizeof(struct record_index));
+	struct netobs_annotator *index;
+
+	if (!ret_annotator)
+		return -EINVAL;
+	index = calloc(1, sizeof(*index));
+	if (!index)
+		return -ENOMEM;
+	*ret_annotator = index;
+	return 0;
 }
 
-void record_index_free(struct record_index *index)
+void netobs_annotator_free(struct netobs_annotator *index)
 {
 	if (!index)
 		return;
@@ -38,7 +46,7 @@ void record_index_free(struct record_index *index)
 	free(index);
 }
 
-uint64_t record_index_count(const struct record_index *index)
+uint64_t record_index_count(const struct netobs_annotator *index)
 {
 	return index->n_entries;
 }
@@ -53,7 +61,7 @@ static struct flow_face key_of(const struct flow_face *face)
 	return memcmp(face, &back, sizeof(back)) < 0 ? *face : back;
 }
 
-struct face_node *record_index_nodes(const struct record_index *index,
+struct face_node *record_index_nodes(const struct netobs_annotator *index,
 				     const struct flow_face *face)
 {
 	const struct flow_face key = key_of(face);
@@ -65,7 +73,8 @@ struct face_node *record_index_nodes(const struct record_index *index,
 }
 
 /* Without memory, an entry that has none of its tuples in the table is found by none. */
-static int add_entry(struct record_index *index, const struct record_news *news)
+static int add_entry(struct netobs_annotator *index,
+		     const struct record_news *news)
 {
 	const uint8_t n = news->facts.n_faces;
 	struct record_entry *entry =
@@ -147,7 +156,7 @@ static bool merge_mapping(struct face_node *node, const struct record_news *news
 	return false;
 }
 
-static bool merge_record(struct record_index *index,
+static bool merge_record(struct netobs_annotator *index,
 			 const struct record_news *news)
 {
 	struct face_node *node = record_index_nodes(index, &news->faces[0]);
@@ -162,7 +171,7 @@ static bool merge_record(struct record_index *index,
 	return false;
 }
 
-int record_index_add(struct record_index *index, struct json_value record)
+int record_index_add(struct netobs_annotator *index, struct json_value record)
 {
 	struct record_news news;
 	int r = record_news_read(record, &index->processes, &news);

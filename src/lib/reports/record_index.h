@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <netobs/annotate.h>
+
 #include "base/json_reader.h"
 #include "base/slots.h"
 #include "flow_face.h"
@@ -67,8 +69,6 @@ void end_processes_done(struct slots *processes);
 
 /* ---- Record index ---------------------------------------------------------------------- */
 
-struct record_index;
-
 /* Facts about the conversation of packets with a tuple. */
 struct conversation_facts {
 	bool has_before, has_after; /* NAT has changed them, or will */
@@ -86,19 +86,15 @@ enum record_answer {
 	RECORD_AMBIGUOUS, /* several conversations, or several processes at an end */
 };
 
-/** @return yours; NULL: no memory */
-struct record_index *record_index_new(void);
-void record_index_free(struct record_index *index); /* NULL is fine */
-
 /**
  * Add a record; those of other types, or without addresses or times, are ignored.
  *
  * @return 0; -ENOMEM
  */
-int record_index_add(struct record_index *index, struct json_value record);
+int record_index_add(struct netobs_annotator *index, struct json_value record);
 
 /** @return how many entries there are: records of a flow, one after the other, share one */
-uint64_t record_index_count(const struct record_index *index);
+uint64_t record_index_count(const struct netobs_annotator *index);
 
 /* The most by which the clocks of hosts may differ. */
 enum { RECORD_SLACK_MS = 1000 };
@@ -108,7 +104,7 @@ enum { RECORD_SLACK_MS = 1000 };
  *
  * @param ret_facts  set for RECORD_FOUND
  */
-enum record_answer record_index_find(const struct record_index *index,
+enum record_answer record_index_find(const struct netobs_annotator *index,
 				     const struct flow_face *face,
 				     struct flow_span span,
 				     struct conversation_facts *ret_facts);
@@ -132,7 +128,7 @@ struct record_entry {
 	struct face_node faces[]; /* in the order in which packets have them */
 };
 
-struct record_index {
+struct netobs_annotator {
 	struct slots faces; /* the list of the nodes of each tuple, of either direction */
 	struct record_entry *entries;
 	uint64_t n_entries;
@@ -141,7 +137,7 @@ struct record_index {
 };
 
 /* @return the first node of @face, of either direction; NULL: there is none */
-struct face_node *record_index_nodes(const struct record_index *index,
+struct face_node *record_index_nodes(const struct netobs_annotator *index,
 				     const struct flow_face *face);
 
 #endif

@@ -11,20 +11,23 @@ enum { SLACK_MS = 1000 };
 
 static int set_up(void **state)
 {
-	*state = record_index_new();
-	return *state ? 0 : -1;
+	struct netobs_annotator *index;
+	const int r = netobs_annotator_new(&index);
+
+	*state = index;
+	return r;
 }
 
 static int tear_down(void **state)
 {
-	record_index_free(*state);
+	netobs_annotator_free(*state);
 	return 0;
 }
 
-static void add(struct record_index *index, const char *format, ...)
+static void add(struct netobs_annotator *index, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-static void add(struct record_index *index, const char *format, ...)
+static void add(struct netobs_annotator *index, const char *format, ...)
 {
 	char text[1024];
 	va_list args;
@@ -75,7 +78,7 @@ static struct flow_face make_face(const char *src, uint16_t src_port,
 #define OUTER_FACE make_face("198.51.100.1", 20000, "192.0.2.9", 80)
 #define INNER_FACE make_face("10.0.0.1", 5000, "192.0.2.9", 80)
 
-static struct conversation_facts find(const struct record_index *index,
+static struct conversation_facts find(const struct netobs_annotator *index,
 				      struct flow_face face, int64_t start_ms,
 				      int64_t end_ms, enum record_answer wanted)
 {
@@ -95,7 +98,8 @@ static void assert_face(bool is_known, struct flow_face found,
 	assert_true(flow_face_equal(&found, &wanted));
 }
 
-#define CASE(name) TEST_OF(name, struct record_index *index, set_up, tear_down)
+#define CASE(name) \
+	TEST_OF(name, struct netobs_annotator *index, set_up, tear_down)
 
 CASE(either_side_is_found_from_the_other_in_both_directions)
 {
