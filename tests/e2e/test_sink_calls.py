@@ -147,4 +147,4 @@ class Calls(lab.LabTest):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main(at_once=2)
