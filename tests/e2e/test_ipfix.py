@@ -263,7 +263,7 @@ class Replayed(Collectors):
             self.assertEqual({source}, receiver.peers)
 
     def test_options_records(self):
-        self.replay(self.to_receiver("?domain=7"))
+        self.received_flows(len(self.replay(self.to_receiver("?domain=7"))))
         by_scope = {}
         for record in self.receiver.records():
             if record.template.scope:
