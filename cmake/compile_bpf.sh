@@ -17,6 +17,6 @@ if cp "$kept" "$object" 2>/dev/null; then
 fi
 "$@" -c -o "$object"
 mkdir -p "$shared"
-find "$shared" -type f -mtime +1 -delete
+find "$shared" -type f -mtime +1 -delete 2>/dev/null || : # another build may delete the same
 cp "$object" "$kept.$$"
 mv "$kept.$$" "$kept"
