@@ -53,7 +53,7 @@ def quiet(*command):
 def commands(clang, directory):
     return [["cmake", "-S", "tests/verifier", "-B", directory, "-G", "Ninja",
              f"-DNETOBS_BPF_CLANG=/usr/bin/clang-{clang}",
-             f"-DNETOBS_BPF_SHARED={SOURCE}/build/bpf"],
+             f"-DNETOBS_BPF_SHARED={SOURCE}/build/bpf-shared"],
             ["ninja", "-C", directory, "bpf_objects"]]
 
 
