@@ -129,7 +129,8 @@ def test(arguments, runs):
         lines = job.look(arguments.build) + job.ctest(
             arguments.build, run.cpus, arguments.labels, arguments.tests)
         guest = results.collect(run.out, run.title, start(run, lines, arguments.limit))
-        guest.tests["verifier"] = look_at_verifier(arguments, run)
+        if not guest.problem:
+            guest.tests["verifier"] = look_at_verifier(arguments, run)
         print(f"{run.title}: {'FAILED: ' * bool(guest.failures)}"
               f"{', '.join(guest.failures) or 'passed'}", flush=True)
         return guest

@@ -63,7 +63,7 @@ def features():
     Whether each feature is there, by name. To try them all takes seconds, and the kernel stays:
     processes that this one starts find the answer in their environment, as this one may.
     """
-    if FEATURES not in os.environ:
+    if not os.environ.get(FEATURES):
         os.environ[FEATURES] = subprocess.run([netobsctl(), "check", "-o", "json"], check=False, text=True,
                                               stdout=subprocess.PIPE).stdout
     return {one["name"]: one["available"] for one in json.loads(os.environ[FEATURES])["features"]}
