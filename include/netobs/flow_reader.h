@@ -25,8 +25,8 @@ struct netobs_flow_reader;
 NETOBS_API int netobs_flow_reader_new(struct netobs_flow_reader **ret_reader);
 
 /**
- * Read a flow. Members that are missing, or have values of another type, are absent; of points, the
- * first 64 are read.
+ * Read a flow. Members that are missing are absent; those with values of another type are 0. Of points,
+ * the first 64 are read.
  *
  * @param json  one object; NUL-terminated
  * @return the flow, valid until the next call: netobs_flow_dup(); NULL: it is no JSON object, or

@@ -83,10 +83,10 @@ NETOBS_API int netobs_journeys_get(const struct netobs_journeys *journeys,
  * Find percentiles by rank: the times that so many of the journeys do not exceed.
  *
  * @param series     enum netobs_journey_series
- * @param per_mille  @p n ranks: 500 is the median
+ * @param per_mille  @p n ranks: 500 is the median, 1000 and more the maximum
  * @param ret_ns     as many times
- * @return 0; -ENODATA: the time is known of no journey; -EINVAL: an argument is NULL or too large;
- *         -ENOMEM
+ * @return 0; -ENODATA: the time is known of no journey; -EINVAL: an argument is NULL, or there is
+ *         no such direction or series; -ENOMEM
  */
 NETOBS_API int netobs_journeys_percentiles(const struct netobs_journeys *journeys,
 					   unsigned int direction,
@@ -99,7 +99,8 @@ NETOBS_API int netobs_journeys_percentiles(const struct netobs_journeys *journey
  *
  * @param per_mille  as above; 1000: the longest
  * @param ret_ns     its time of each series
- * @return 0; -ENODATA: there are no journeys; -EINVAL: an argument is NULL or too large
+ * @return 0; -ENODATA: there are no journeys; -EINVAL: an argument is NULL, or there is no such
+ *         direction
  */
 NETOBS_API int netobs_journeys_ranked(struct netobs_journeys *journeys,
 				      unsigned int direction, uint32_t per_mille,

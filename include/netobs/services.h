@@ -30,7 +30,7 @@ struct netobs_services;
 #define NETOBS_SERVICES_LINES_MAX 33554432
 
 /** Enough for any edge in JSON, with its NUL. */
-#define NETOBS_EDGE_JSON_MAX 4096
+#define NETOBS_EDGE_JSON_MAX 8192
 
 /** What a row is; netobs_edge.type. */
 enum netobs_edge_type {
@@ -93,7 +93,7 @@ struct netobs_edge {
 /** Options for netobs_services_new(). Zero means "default" for every field. */
 struct netobs_services_opts {
 	size_t sz; /**< sizeof(struct netobs_services_opts) */
-	uint32_t max_edges; /**< at least 2; default 65536. Beyond it, the smaller half, by bytes, is
+	uint32_t max_edges; /**< from 2 to 2^30; default 65536. Beyond it, the smaller half, by bytes, is
 			     *   added to one sum. */
 	/** 1: sessions are added, too, so that no connection is a count, also before the first one. */
 	uint32_t has_sessions;
@@ -161,7 +161,8 @@ NETOBS_API int netobs_services_rows(struct netobs_services *services,
 				    uint64_t most);
 
 /**
- * A row of the last netobs_services_rows(), the first one being 0; NULL: there are not so many.
+ * A row of the last netobs_services_rows(), the first one being 0; NULL: there are not so many, or
+ * netobs_services_clear() was called since.
  * Valid until the next call, its names until a record is added.
  */
 NETOBS_API const struct netobs_edge *
@@ -190,7 +191,8 @@ NETOBS_API void netobs_services_free(struct netobs_services *services);
  * @param duration_ms  its DurationMs
  * @param buf          filled and NUL-terminated
  * @param size         of @p buf
- * @return length without NUL; -ENOBUFS: @p size is too small; -EINVAL: an argument is NULL
+ * @return length without NUL; -ENOBUFS: @p size is too small; -EINVAL: an argument is NULL, sz of
+ *         @p edge is too small, or its type is none of enum netobs_edge_type
  */
 NETOBS_API int netobs_edge_json(const struct netobs_edge *edge, int64_t time_ms,
 				int64_t duration_ms, char *buf, size_t size);

@@ -168,8 +168,8 @@ void socket_translations_note(struct socket_translations *sockets,
 
 static int on_connect_event(void *ctx, void *data, size_t size)
 {
-	(void)size;
-	socket_translations_note(ctx, data);
+	if (size >= sizeof(struct connect_event))
+		socket_translations_note(ctx, data);
 	return 0;
 }
 

@@ -521,7 +521,8 @@ static int on_nat_event(void *ctx, void *data, size_t size)
 {
 	struct translations *translations = ctx;
 
-	(void)size;
+	if (size < sizeof(struct nat_event))
+		return 0;
 	/* Read the translation of the packet's socket first: its conversation includes the packet. */
 	if (!translations->table.is_held)
 		connects_read(&translations->sockets.connects);

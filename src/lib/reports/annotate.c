@@ -100,9 +100,10 @@ int netobs_annotator_add(struct netobs_annotator *annotator, const char *json)
 int netobs_annotator_find(const struct netobs_annotator *annotator,
 			  const char *json, char *ret_members, size_t size)
 {
+	char text[NETOBS_ANNOTATION_MAX] = "";
 	const struct members members = { json ? json_parse(json) :
 						(struct json_value){ 0 },
-					 ret_members, size };
+					 text, sizeof(text) };
 	struct conversation_facts facts = { 0 };
 	enum record_answer answer = RECORD_NONE;
 	struct flow_span span = { 0 };
@@ -117,9 +118,10 @@ int netobs_annotator_find(const struct netobs_annotator *annotator,
 		answer = record_index_find(annotator, &face, span, &facts);
 	if (answer == RECORD_FOUND)
 		add_members(&members, &facts);
-	len = strlen(ret_members);
-	if (len == size - 1)
+	len = strlen(text);
+	if (len >= size)
 		return -ENOBUFS;
+	memcpy(ret_members, text, len + 1);
 	return !len && (answer == RECORD_AMBIGUOUS ||
 			facts.is_contradicted[0] || facts.is_contradicted[1]) ?
 		       -ENOTUNIQ :

@@ -29,7 +29,7 @@ void conversations_free(struct conversations *all); /* NULL is fine */
 int conversations_reporter(struct conversations *all, const char *identity,
 			   const char *name, uint32_t *ret_reporter);
 
-/** @param reporter  less than conversations_reporters() */
+/** @param reporter  of conversations_reporter() */
 const char *conversations_reporter_name(const struct conversations *all,
 					uint32_t reporter);
 

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <netobs/services.h>
+
 #include "edges.h"
 #include "flow_face.h"
 
@@ -13,7 +15,8 @@ struct netobs_flow;
 struct netobs_session;
 
 enum {
-	REPORTER_MAX = 256,  /* bytes of a name or an identity, with its NUL */
+	REPORTER_MAX =
+		NETOBS_SERVICES_HOST_MAX, /* bytes of a name or an identity, with its NUL */
 	REPORT_WHY_MAX = 96, /* size of the reason why a record was refused */
 	REPORT_PROCESS_MAX = 16, /* size of the name of a process, with its NUL */
 	REPORT_WORKLOAD_MAX = 192, /* size of the name of a workload */

@@ -16,6 +16,7 @@ struct netobs_services {
 	struct conversations *conversations;
 	struct edges edges;
 	bool has_sessions;
+	bool has_rows;
 	struct slots lines; /* hashes of lines and their reporters */
 	struct netobs_services_stats *stats; /* of the conversations */
 
@@ -134,7 +135,7 @@ int netobs_services_add_json(struct netobs_services *services, const char *host,
 	uint32_t reporter;
 	int r;
 
-	if (!services || !record.at ||
+	if (!services || !record.at || *record.at != '{' ||
 	    !report_read(record, &report, &origin, why)) {
 		if (error && size)
 			snprintf(error, size, "%s", why);
@@ -172,6 +173,7 @@ int netobs_services_rows(struct netobs_services *services, uint64_t most)
 	if (!services)
 		return -EINVAL;
 	edges = &services->edges;
+	services->has_rows = true;
 	r = conversations_take(services->conversations, edges);
 	edges_sort(edges);
 	services->n = (uint32_t)min_u64(most ?: UINT64_MAX, edges->all.n);
@@ -252,7 +254,7 @@ const struct netobs_edge *netobs_services_row(struct netobs_services *services,
 		sum = &services->others;
 		row->type = NETOBS_EDGE_OTHERS;
 		row->edges = services->n_others;
-	} else if (i == services->n + !!services->n_others) {
+	} else if (services->has_rows && i == services->n + !!services->n_others) {
 		sum = &services->total;
 		row->type = NETOBS_EDGE_TOTAL;
 		row->edges = services->n + services->n_others;
@@ -272,6 +274,7 @@ void netobs_services_clear(struct netobs_services *services)
 	edges_clear(&services->edges);
 	services->others = services->total = (struct edge_sum){ 0 };
 	services->n_others = services->n = 0;
+	services->has_rows = false;
 }
 
 /* ---- JSON ------------------------------------------------------------------------------ */

@@ -34,6 +34,9 @@ struct datagram_key {
 	struct datagram *datagram;
 };
 
+_Static_assert(sizeof(((struct datagram_key *)NULL)->key) == 24,
+	       "no padding: it is hashed");
+
 TAILQ_HEAD(datagram_list, datagram);
 
 /* A socket with unread datagrams, in the order in which these are read. */

@@ -222,7 +222,7 @@ int netobs_trace_packet_make(const struct netobs_trace_event *event,
 {
 	uint32_t more;
 
-	if (!event || !ret_packet ||
+	if (!event || !ret_packet || event->record.type != NETOBS_RECORD_TRACE ||
 	    event->record.sz < offsetof(struct netobs_trace_event, owner_pid))
 		return -EINVAL;
 	if (!has_packet(event))

@@ -46,6 +46,9 @@ TEST(members_are_added_that_the_record_lacks)
 	assert_int_equal(r, strlen(members));
 	assert_int_equal(netobs_annotator_find(all, outside, small, sizeof(small)),
 			 -ENOBUFS);
+	assert_string_equal(small, "");
+	assert_int_equal(
+		netobs_annotator_find(all, outside, members, (size_t)r + 1), r);
 	/* The record of netobs itself has all of it, but for what it is after NAT. */
 	assert_int_equal(netobs_annotator_find(
 				 all,

@@ -120,6 +120,8 @@ TEST(a_session_shows_that_connections_are_counted)
 
 TEST(a_line_that_a_host_writes_twice_counts_once)
 {
+	static const char *const no_objects[] = { "[", "[1]", "[null]", "5",
+						  "\"x\"" };
 	static const char line[] =
 		"{\"SrcAddr\":\"10.0.0.1\",\"DstAddr\":\"10.0.0.2\",\"SrcPort\":40000,"
 		"\"DstPort\":53,\"Proto\":17,\"TimeFlowStartMs\":1000,"
@@ -142,10 +144,13 @@ TEST(a_line_that_a_host_writes_twice_counts_once)
 						  error, sizeof(error)),
 			 -EINVAL);
 	assert_string_equal(error, "it is no record of netobs");
-	assert_int_equal(netobs_services_add_json(services, "b", "[", error,
-						  sizeof(error)),
-			 -EINVAL);
-	assert_string_equal(error, "it is no JSON object");
+	for (size_t i = 0; i < ARRAY_SIZE(no_objects); i++) {
+		assert_int_equal(netobs_services_add_json(services, "b",
+							  no_objects[i], error,
+							  sizeof(error)),
+				 -EINVAL);
+		assert_string_equal(error, "it is no JSON object");
+	}
 	assert_int_equal(netobs_services_rows(services, 0), 2);
 	assert_int_equal(netobs_services_stats_get(services, &stats), 0);
 	assert_int_equal(stats.records, 2);
@@ -203,6 +208,10 @@ TEST(wrong_arguments_are_refused)
 	assert_int_equal(netobs_services_add_json(services, NULL, NULL, NULL, 0),
 			 -EINVAL);
 	assert_int_equal(netobs_services_stats_get(services, &stats), -EINVAL);
+	assert_null(netobs_services_row(services, 0));
 	assert_int_equal(netobs_services_rows(services, 0), 1);
+	assert_non_null(netobs_services_row(services, 0));
+	netobs_services_clear(services);
+	assert_null(netobs_services_row(services, 0));
 	netobs_services_free(services);
 }

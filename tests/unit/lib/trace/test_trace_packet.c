@@ -16,7 +16,7 @@ static struct netobs_trace_event make_event(const uint8_t ends[2][16],
 					    uint8_t protocol, uint32_t length)
 {
 	struct netobs_trace_event event = {
-		.record = { .sz = sizeof(event) },
+		.record = { .sz = sizeof(event), .type = NETOBS_RECORD_TRACE },
 		.protocol = protocol,
 		.length = length,
 		.seq = 0x01020304,
@@ -182,6 +182,9 @@ TEST(wrong_arguments_are_refused)
 
 	assert_int_equal(netobs_trace_packet_make(NULL, &packet), -EINVAL);
 	assert_int_equal(netobs_trace_packet_make(&event, NULL), -EINVAL);
+	event.record.type = NETOBS_RECORD_DROP;
+	assert_int_equal(netobs_trace_packet_make(&event, &packet), -EINVAL);
+	event.record.type = NETOBS_RECORD_TRACE;
 	event.record.sz = sizeof(event.record);
 	assert_int_equal(netobs_trace_packet_make(&event, &packet), -EINVAL);
 }
