@@ -171,7 +171,7 @@ class Hooks(Netfilter):
     def test_a_drop_is_behind_the_hook_that_drops(self):
         network, where = Network(self.lab, False, False), f"seed {self.seed}"
         network.router.run("nft", "-f", "-", input=DROP)
-        tracer = Tracer(self, network.address[1], "--netfilter", also="or udp")
+        tracer = Tracer(self, network.address[1], "--netfilter", also=f"or udp port {network.address[1]}")
         self.warm_up(tracer, network)
         with network.client:
             end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
