@@ -19,7 +19,7 @@ extern "C" {
 
 struct netobs_annotator;
 
-/** Enough for what is known of any record, with its NUL. */
+/** Enough for the members of any record, with its NUL. */
 #define NETOBS_ANNOTATION_MAX 4096
 
 /**
@@ -39,7 +39,7 @@ NETOBS_API int netobs_annotator_add(struct netobs_annotator *annotator,
 				    const char *json);
 
 /**
- * Find what is known of the conversation of a record, of any program in netobsctl-map(8), ANNOTATE.
+ * Find the conversation of a record, of any program in netobsctl-map(8), ANNOTATE, and write what it adds.
  * Nothing is guessed: where records of netobs contradict each other, it is not known.
  *
  * @param json         one object; NUL-terminated

@@ -63,7 +63,7 @@ struct netobs_edge {
 	uint32_t has; /**< enum netobs_edge_field, or-ed */
 	uint32_t type; /**< enum netobs_edge_type; sums have no addresses and names */
 	uint8_t client[16];  /**< IPv4 as ::ffff:a.b.c.d */
-	uint8_t service[16]; /**< likewise */
+	uint8_t service[16]; /**< IPv4 as ::ffff:a.b.c.d */
 	uint16_t port;	     /**< of the service; 0: the protocol has none */
 	uint8_t proto;	     /**< of IP */
 	uint8_t evidence;    /**< enum netobs_edge_evidence */
@@ -73,8 +73,8 @@ struct netobs_edge {
 	int64_t end_ms;		/**< of the last packet */
 	uint64_t conversations; /**< connections, or packets of one tuple */
 	uint64_t packets[2];	/**< to the service, to the client */
-	uint64_t bytes[2];	/**< likewise, at layer 3 */
-	uint64_t retransmits;	/**< of TCP, both ways */
+	uint64_t bytes[2];    /**< to the service, to the client, at layer 3 */
+	uint64_t retransmits; /**< of TCP, both ways */
 	uint64_t rtt_ns; /**< mean round-trip time between both ends; 0: not known */
 	uint64_t rtt_samples; /**< that this is of */
 	uint64_t response_ns; /**< mean time from a request to its answer; 0: not known */
@@ -107,7 +107,7 @@ struct netobs_services_stats {
 	uint64_t repeated_records; /**< lines that a host had written before */
 	uint64_t unchecked_records; /**< beyond NETOBS_SERVICES_LINES_MAX: they may have come before */
 	uint64_t flows;	   /**< of the records */
-	uint64_t sessions; /**< likewise */
+	uint64_t sessions; /**< of the records */
 	uint64_t sampled;  /**< flows of which not all packets were counted */
 	uint64_t repeated_packets; /**< that other hosts have reported */
 	/** Of tuples that a NAT gave to several conversations: they count as its host reports them. */
