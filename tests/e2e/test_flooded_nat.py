@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: conntrack nftables
+# Label: measure
 # Alone: the flood takes what the CPUs have.
 """A flood of connections from addresses that do not exist pushes out no conversation.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Label: measure
 # Alone: it measures how long starts and calls take.
 """
 Hosts with very many interfaces: start, stop and change are instant, and exact. The

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Label: measure
 # Alone: memory runs out at a moment that depends on the CPU time it gets.
 """
 Memory: little of it is taken, and when the kernel refuses more, packets are

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: iputils-ping tcpdump tshark
+# Label: measure
 # Alone: it measures times, and the kernel's are from another place.
 """Round-trip times, application latency and retransmissions of TCP, against the kernel's.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Label: measure
 # Alone: it measures times.
 """Path RTT: the way from an interface to either end and back, however long both ends think.
 

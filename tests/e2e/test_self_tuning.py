@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Label: measure
 # Alone: it measures packets that come too fast for the reader of the logs.
 """
 Memory follows the load: it is taken while flows come and given back when they do not,
