@@ -11,6 +11,9 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
+/* netobs_sess_lsf lists sockets, not netobs_sess_ls. */
+const volatile bool config_lists_files = false;
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -313,6 +316,21 @@ static __always_inline void begin_active(struct sock *sk)
 		note_current(socket, SESSION_BY_OPENING);
 }
 
+/*
+ * A list of the files of processes misses a connection whose process has closed the file, until the
+ * kernel ends it, which may take long on a busy CPU: so its beginning is reported, too.
+ */
+static __always_inline void report_begin(struct sock *sk,
+					 struct session_socket *socket)
+{
+	const struct session_end none = { 0 };
+	struct session_counts *counts =
+		bpf_map_lookup_elem(&session_counts, &(__u32){ 0 });
+
+	if (counts && !report_owned(sk, socket, &none))
+		__sync_fetch_and_add(&counts->owners_lost, 1);
+}
+
 /* An active connection without an entry is older than the programs. */
 static __always_inline void establish(struct sock *sk, int before)
 {
@@ -321,13 +339,15 @@ static __always_inline void establish(struct sock *sk, int before)
 	if (!socket)
 		return;
 	socket->state = TCP_ESTABLISHED;
-	if (socket->opened)
-		return;
-	if (before == TCP_SYN_SENT) {
+	if (socket->opened) {
+		/* It began with its first SYN. */
+	} else if (before == TCP_SYN_SENT) {
 		socket->opened = SESSION_OPENED_ACTIVE;
-		return;
+	} else {
+		begin(socket, SESSION_OPENED_PASSIVE);
 	}
-	begin(socket, SESSION_OPENED_PASSIVE);
+	if (config_owners && config_lists_files)
+		report_begin(sk, socket);
 }
 
 static __always_inline void note_closing(struct sock *sk, int state)

@@ -53,12 +53,14 @@ static int prepare_sockets(struct bpf_object *object, void *ctx)
 		program_set_knobs(object, sizeof(*rodata));
 	struct bpf_map *events =
 		bpf_object__find_map_by_name(object, "session_events");
-	const struct session_knobs *knobs = ctx;
+	const struct session_programs *programs = ctx;
+	const struct session_knobs *knobs = &programs->knobs;
 
 	if (!rodata || !events)
 		return -ENOENT;
 	rodata->config_wake = knobs->ring_bytes / 2;
 	rodata->config_owners = knobs->wants_owners;
+	rodata->config_lists_files = programs->list_error;
 	return bpf_map__set_max_entries(events, knobs->ring_bytes);
 }
 
@@ -85,7 +87,7 @@ static void init_sets(struct session_programs *programs, const struct log *log)
 		.points_only = true,
 		.n_points = SOCKET_POINTS,
 		.prepare = prepare_sockets,
-		.ctx = &programs->knobs,
+		.ctx = programs,
 	};
 	programs->io = (struct program_set){
 		.name = "session_io_bpf",
