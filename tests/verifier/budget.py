@@ -16,7 +16,7 @@ BASELINE = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                         "baseline.txt")
 HEADER = """\
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# kernel, clang, object/program, instructions walked, bytes of stack in a chain of calls
+# Of each object/program, by kernel and clang: instructions walked / bytes of stack in a chain of calls.
 # `./dev vm --update-baseline` writes this file.
 """
 GROWTH = 1.2
@@ -26,7 +26,7 @@ LIMIT = 416
 STEPS = 2 * stack.ROUNDED
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Cost:
     """What a program costs one kernel's verifier."""
 
@@ -66,25 +66,30 @@ def parse(text, release, clang, chains):
 
 
 def read_baseline():
-    costs = []
+    """A row for each program, a column for each kernel and compiler."""
     with open(BASELINE, encoding="ascii") as file:
-        for line in file:
-            if not line.startswith("#"):
-                kernel, clang, program, instructions, depth = line.split()
-                costs.append(Cost(kernel_of(kernel), int(clang), program,
-                                  int(instructions), int(depth)))
-    return costs
+        head, *rows = (line.split() for line in file if not line.startswith("#"))
+    return [Cost(kernel_of(kernel), int(clang), row[0], *map(int, cell.split("/")))
+            for row in rows
+            for (kernel, clang), cell in zip((name.split("/") for name in head), row[1:])
+            if cell != "-"]
 
 
 def write_baseline(costs):
     """@costs of what was loaded, and the file's costs of other kernels and compilers."""
     known = {(cost.kernel, cost.clang) for cost in costs}
-    kept = [cost for cost in read_baseline()
-            if (cost.kernel, cost.clang) not in known]
-    costs = [cost for cost in costs if cost.instructions]
+    costs = [cost for cost in read_baseline() if (cost.kernel, cost.clang) not in known] + \
+            [cost for cost in costs if cost.instructions]
+    columns = sorted({(cost.kernel, cost.clang) for cost in costs})
+    cells = {(cost.program, cost.kernel, cost.clang): f"{cost.instructions}/{cost.stack}"
+             for cost in costs}
+    rows = [("", [f"{major}.{minor}/{clang}" for (major, minor), clang in columns])]
+    rows += [(program, [cells.get((program, *column), "-") for column in columns])
+             for program in sorted({cost.program for cost in costs})]
     with open(BASELINE, "w", encoding="ascii") as file:
         file.write(HEADER)
-        file.writelines(cost.line() for cost in sorted([*kept, *costs]))
+        for program, row in rows:
+            file.write(" ".join([f"{program:<30}", *(f"{cell:>10}" for cell in row)]) + "\n")
 
 
 def like(baseline, program, **of):
