@@ -613,86 +613,6 @@ TEST(a_new_rule_has_seen_no_samples)
 	}
 }
 
-/* ---- What it costs -------------------------------------------------------------------- */
-
-enum { COST_SAMPLES = 4001 };
-
-static int compare_times(const void *one, const void *other)
-{
-	const uint32_t a = *(const uint32_t *)one, b = *(const uint32_t *)other;
-
-	return a < b ? -1 : a > b;
-}
-
-/* @format: of rules with a threshold each; NULL: none */
-static void use_many(struct prog *prog, const char *format)
-{
-	forget(prog);
-	prog->on_alert = NULL;
-	model.n_rules = 0;
-	for (uint32_t i = 0; format && i < MANY; i++)
-		snprintf(model.rules[model.n_rules++].text,
-			 sizeof(model.rules[0].text), format, i + 1);
-	use_rules(prog);
-}
-
-/* The median time of acknowledgments, of which each gives a sample: of 3 ms, or of up to 10 ms. */
-static uint32_t time_samples(struct prog *prog, bool is_random)
-{
-	static uint32_t took[COST_SAMPLES];
-	static struct client client = { .port = 7000, .seq = 100, .ack = 500 };
-	static uint64_t ns = 1000000000000;
-
-	for (int i = 0; i < COST_SAMPLES; i++, ns += 20000000) {
-		uint64_t rtt = is_random ? 100 * (1 + below(100000)) : 3000000;
-
-		send(prog, &client, false, ACK | PSH, 10, ns);
-		client.seq += 10;
-		send(prog, &client, true, ACK, 0, ns + rtt);
-		took[i] = prog->took_ns;
-		prog_read_alerts(prog);
-	}
-	qsort(took, COST_SAMPLES, sizeof(*took), compare_times);
-	return took[COST_SAMPLES / 2];
-}
-
-/* It is measured, and not asserted. */
-TEST(what_rules_cost_a_sample_is_noted)
-{
-	static const struct {
-		const char *what, *format;
-		bool is_random;
-	} cases[] = {
-		{ "no sample breaks one", "rtt > %u.5s", false },
-		{ "each breaks all, which are silent", "rtt > %u0ns hold 24h",
-		  false },
-		{ "each breaks all, which are at their limit",
-		  "rtt > %u0ns hold 0s limit 1/h", false },
-		{ "each breaks others than the one before, which are silent",
-		  "rtt > %u00us hold 24h", true },
-		{ "each breaks all, for 1 of 2",
-		  "rtt > %u0ns for 1 of 2 hold 24h", false },
-		{ "each breaks all, and all are reported",
-		  "rtt > %u0ns hold 0s limit none", false },
-	};
-	struct prog *prog = prog_test_open(&options);
-	uint32_t none[2];
-
-	use_many(prog, NULL);
-	none[false] = time_samples(prog, false);
-	none[true] = time_samples(prog, true);
-	print_message("a segment with a sample takes %u ns without rules\n",
-		      none[false]);
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const bool is_random = cases[i].is_random;
-
-		use_many(prog, cases[i].format);
-		print_message(
-			"with %d rules, %s: %d ns more\n", MANY, cases[i].what,
-			(int)(time_samples(prog, is_random) - none[is_random]));
-	}
-}
-
 TEST(without_rules_nothing_is_counted)
 {
 	struct prog *prog = prog_test_open(&options);
@@ -710,5 +630,5 @@ TEST(without_rules_nothing_is_counted)
 int main(void)
 {
 	seed = test_seed();
-	return tests_run(NULL, prog_test_teardown);
+	return tests_run(NULL, NULL);
 }

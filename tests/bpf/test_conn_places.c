@@ -474,8 +474,3 @@ TEST(connections_in_one_place_have_different_times)
 	}
 	assert_true(again > SYNS / 2);
 }
-
-int main(void)
-{
-	return tests_run(NULL, prog_test_teardown);
-}

@@ -373,8 +373,3 @@ TEST(two_cpus_at_once_are_exact)
 		assert_int_equal(tally->attrs.marks, MARK_ECT1 | (i ? FIN : SYN));
 	}
 }
-
-int main(void)
-{
-	return tests_run(NULL, prog_test_teardown);
-}

@@ -142,8 +142,3 @@ TEST(an_id_used_again_has_the_new_ports)
 		assert_int_equal(flows->entries[i].tally.packets,
 				 flows->entries[i].key.src_port == 7 ? 2 : 1);
 }
-
-int main(void)
-{
-	return tests_run(NULL, prog_test_teardown);
-}

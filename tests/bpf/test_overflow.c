@@ -272,8 +272,3 @@ TEST(unparsed_is_counted_by_reason)
 			 46 * (UNPARSED_NOT_IP + 1));
 	assert_int_equal(prog_test_flows(prog, 0)->n, 0);
 }
-
-int main(void)
-{
-	return tests_run(NULL, prog_test_teardown);
-}

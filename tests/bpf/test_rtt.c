@@ -356,8 +356,3 @@ TEST(without_it_nothing_is_kept)
 	assert_int_equal(prog->conn_heads[0].version, 0);
 	assert_int_equal(prog_conn_counters(prog).created, 0);
 }
-
-int main(void)
-{
-	return tests_run(NULL, prog_test_teardown);
-}

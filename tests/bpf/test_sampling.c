@@ -210,8 +210,3 @@ TEST(flows_in_tunnels_are_sampled_by_what_is_inside)
 	}
 	assert_wholly(prog, 1);
 }
-
-int main(void)
-{
-	return tests_run(NULL, prog_test_teardown);
-}

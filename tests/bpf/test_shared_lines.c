@@ -424,8 +424,3 @@ TEST(full_logs_share_a_ring)
 	options.log_slots = 64;
 	assert_shared(&options, new_flows, ring);
 }
-
-int main(void)
-{
-	return tests_run(NULL, prog_test_teardown);
-}

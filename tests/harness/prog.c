@@ -271,7 +271,6 @@ int prog_run(struct prog *prog, const struct prog_packet *packet,
 		    .ctx_size_in = sizeof(ctx), .repeat = packet->repeat);
 	int err = bpf_prog_test_run_opts(bpf_program__fd(program), &opts);
 
-	prog->took_ns = opts.duration;
 	if (!err && ret_verdict)
 		*ret_verdict = opts.retval;
 	return err;

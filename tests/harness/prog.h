@@ -63,7 +63,6 @@ struct prog {
 	struct ring_buffer *alert_ring;
 	void (*on_alert)(void *ctx, const struct alert_event *event); /* or NULL */
 	void *on_alert_ctx;
-	__u32 took_ns; /* by the program, when it ran last */
 	unsigned int n_notices;
 	bool lacks_table; /* a test has removed one */
 };

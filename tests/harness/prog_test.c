@@ -26,14 +26,6 @@ struct prog *prog_test_open(const struct prog_options *options)
 	return &opened;
 }
 
-int prog_test_teardown(void **state)
-{
-	(void)state;
-	if (opened.skel)
-		prog_close(&opened);
-	return 0;
-}
-
 void prog_test_layers(struct prog *prog, const struct layer *layers)
 {
 	struct packet_bytes bytes;

@@ -7,9 +7,8 @@
 #include "packet.h"
 #include "prog_flows.h"
 
-/* Programs with these knobs, without flows. The last ones end with the group: teardown. */
+/* Programs with these knobs, without flows. The last ones end with the process. */
 struct prog *prog_test_open(const struct prog_options *options);
-int prog_test_teardown(void **state);
 
 /* Run a packet once. */
 void prog_test_layers(struct prog *prog, const struct layer *layers);
