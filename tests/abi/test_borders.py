@@ -19,9 +19,6 @@ LIBRARIES = {
     "pcap/": "libpcap", "zlib.h": "zlib", "zstd.h": "zstd",
 }
 
-# Includes that cross a border still, of a file and a header: none, and none may be added.
-EXCEPTIONS = set()
-
 # Folders in which files include each other in a circle still: the list may only shrink.
 CIRCLES = {"src/lib/filter", "src/lib/sinks/ipfix", "src/service/control", "src/service/metrics"}
 
@@ -105,7 +102,7 @@ def includes_of_tree():
 # ---- The checks -------------------------------------------------------------------------
 
 
-def breaches(rooms, includes, exceptions=()):
+def breaches(rooms, includes):
     """Contradictions between the includes and the tables, as sentences."""
     used = {room: set() for room in rooms}
     wrong = []
@@ -116,13 +113,12 @@ def breaches(rooms, includes, exceptions=()):
         elif os.path.dirname(target) != room:
             names = {name for name in rooms[room] if is_permitted(name, target)}
             used[room] |= names
-            if not names and (file, target) not in exceptions:
+            if not names:
                 wrong.append(f"{file} includes {target}: the row of {room} does not name it")
     for room, names in rooms.items():
         wrong += [f"{room}: the row names {name}, which no file uses"
                   for name in names if name not in used[room]]
-    return wrong + [f"{file} does not include {target}: it is no exception any more"
-                    for file, target in exceptions if (file, target) not in includes]
+    return wrong
 
 
 def upward(rooms):
@@ -196,7 +192,7 @@ class BordersTest(unittest.TestCase):
         cls.includes = list(includes_of_tree())
 
     def test_includes_and_tables_say_the_same(self):
-        self.assertEqual(breaches(self.rooms, self.includes, EXCEPTIONS), [])
+        self.assertEqual(breaches(self.rooms, self.includes), [])
 
     def test_folders_use_those_above_only(self):
         self.assertEqual(list(upward(self.rooms)), [])
@@ -242,9 +238,8 @@ class CheckerTest(unittest.TestCase):
                 ("src/lib/engine/b.c", "src/lib/base/a.h"),
                 ("src/lib/engine/b.c", "flows.skel.h"), ("src/lib/engine/b.c", "libbpf")]
 
-    def check(self, add=(), drop=(), exceptions=()):
-        includes = [pair for pair in self.includes if pair not in drop] + list(add)
-        return breaches(self.rooms, includes, exceptions)
+    def check(self, add=(), drop=()):
+        return breaches(self.rooms, [pair for pair in self.includes if pair not in drop] + list(add))
 
     def test_what_is_permitted_passes(self):
         self.assertEqual(self.check(), [])
@@ -254,7 +249,6 @@ class CheckerTest(unittest.TestCase):
         self.assertEqual(self.check(add=[crossing]), [
             "src/lib/base/c.h includes src/lib/engine/b.h: "
             "the row of src/lib/base does not name it"])
-        self.assertEqual(self.check(add=[crossing], exceptions=[crossing]), [])
 
     def test_each_file_and_library_needs_its_name(self):
         for target in ("src/bpf/maps.h", "vmlinux.h", "libbpf", "src/lib/engine/sub/b.h"):
@@ -264,7 +258,6 @@ class CheckerTest(unittest.TestCase):
         for pair in self.includes:
             if os.path.dirname(pair[0]) != os.path.dirname(pair[1]):
                 self.assertEqual(len(self.check(drop=[pair])), 1, pair)
-        self.assertIn("does not include", self.check(exceptions=[("a.c", "b.h")])[0])
 
     def test_a_folder_without_a_row_fails(self):
         self.assertIn("no row", self.check(add=[("src/lib/new/a.c", "src/lib/new/a.h")])[0])

@@ -83,11 +83,6 @@ class Manual(unittest.TestCase):
                    if not re.search(rf"(?<![\w*]){re.escape(function)}", synopses)]
         self.assertEqual([], missing)
 
-    def test_each_function_is_in_the_names_of_its_page(self):
-        names = set(re.findall(r"\w+", " ".join(page.section("NAME") for page in self.pages)))
-        functions = re.findall(r"\bNETOBS_API\b[^;(]+?(\w+)\(", declarations())
-        self.assertEqual([], sorted(set(functions) - names))
-
     def test_references_lead_to_a_page(self):
         """Of functions by their names, of other pages by theirs."""
         pages = {path.name: Page(path) for path in PAGES.glob("*.[3578]")}

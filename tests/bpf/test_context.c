@@ -224,28 +224,6 @@ CONTEXT_TEST(start_fails_without_a_way_to_attach)
 	}
 }
 
-CONTEXT_TEST(either_way_to_attach_counts_the_same)
-{
-	const uint64_t disabled[] = { 1 << NETOBS_FEATURE_TCX,
-				      1 << NETOBS_FEATURE_CLSACT };
-	/* COMPAT(<6.6): clsact is the only way then. */
-	const size_t ways = lab_has_tcx() ? 2 : 1;
-
-	for (size_t i = 0; i < ways; i++) {
-		struct netobs_opts opts = context_options(&f->witness, LONG_MS);
-
-		opts.disable_features = disabled[i];
-		context_start_with(f, &opts);
-		lab_send(PORT, 25);
-		context_stop(f->ctx);
-		assert_int_equal(witness_packets_to(&f->witness, PORT), 25);
-		context_assert_conserved(f->ctx);
-		assert_int_equal(f->witness.errors, 0);
-		netobs_free(TAKE_PTR(f->ctx));
-		witness_clear(&f->witness);
-	}
-}
-
 static int fail_to_print(enum libbpf_print_level level, const char *format,
 			 va_list args)
 {

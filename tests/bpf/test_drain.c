@@ -181,13 +181,6 @@ static void assert_each_once(const uint8_t *seen, uint32_t n)
 
 #define CASE(name) TEST_OF(name, struct fixture *f, set_up, tear_down)
 
-CASE(drain_of_nothing_brings_nothing)
-{
-	drain(f, 0);
-	drain(f, 1);
-	assert_int_equal(f->n_kept + f->n_announced + f->n_delivered, 0);
-}
-
 CASE(drain_empties_l1_of_all_cpus)
 {
 	uint64_t bytes = fill_l1(f, 1);
@@ -260,19 +253,6 @@ CASE(entries_beyond_the_limit_are_reported_all_the_same)
 	assert_each_once(f->kept, 3000);
 }
 
-CASE(drain_leaves_the_other_generation_alone)
-{
-	fill_fold(f, 0, 0, 50);
-	fill_fold(f, 1, 0, 60);
-	fill_overflow(f, 1, 60, 70);
-	drain(f, 0);
-	assert_int_equal(f->n_kept, 50);
-	forget(f);
-	drain(f, 1);
-	assert_int_equal(f->n_kept, 70);
-	assert_each_once(f->kept, 70);
-}
-
 /* After a failure the rest comes with the next drain. */
 CASE(drain_that_fails_is_made_up_for)
 {
@@ -318,19 +298,5 @@ CASE(killed_drain_leaves_no_entry_that_it_reported)
 		drain(f, 0);
 		assert_int_equal(f->n_kept, n - kill_at);
 		forget(f);
-	}
-}
-
-CASE(drain_may_be_given_up_at_any_step)
-{
-	for (uint32_t steps = 0; steps < 40; steps += 3) {
-		fill_fold(f, 0, 0, LARGE - 3000);
-		fill_overflow(f, 0, LARGE - 3000, LARGE);
-		drain_start(&f->drain, 0);
-		for (uint32_t i = 0; i < steps; i++)
-			assert_true(drain_step(&f->drain) > 0);
-		end(f);
-		memset(f, 0, sizeof(*f));
-		begin(f);
 	}
 }

@@ -90,7 +90,7 @@ struct netobs_flow fields_flow(void)
 	return flow;
 }
 
-static void change(void *record, const struct field *field)
+void field_change(void *record, const struct field *field)
 {
 	uint8_t *bytes = (uint8_t *)record + field->offset;
 
@@ -106,16 +106,6 @@ static void change(void *record, const struct field *field)
 		*(uint16_t *)bytes = 0x86dd;
 	else /* of an address the last byte, of a number the lowest */
 		bytes[field->size > 8 ? field->size - 1 : 0] ^= 1;
-}
-
-void field_change(struct netobs_flow *flow, const struct field *field)
-{
-	change(flow, field);
-}
-
-void point_field_change(struct netobs_point *changed, const struct field *field)
-{
-	change(changed, field);
 }
 
 struct netobs_process fields_process(void)
@@ -135,10 +125,4 @@ struct netobs_process fields_process(void)
 		.pod_name = "web-7d4b9c",
 		.pod_namespace = "shop",
 	};
-}
-
-void process_field_change(struct netobs_process *process,
-			  const struct field *field)
-{
-	change(process, field);
 }

@@ -71,13 +71,9 @@ enum {
 /* A flow that has all fields, which no real one has. */
 struct netobs_flow fields_flow(void);
 
-/* Another value of that field, which every encoding can tell from the first. */
-void field_change(struct netobs_flow *flow, const struct field *field);
-void point_field_change(struct netobs_point *point, const struct field *field);
-
-/* A flow with all fields. */
 struct netobs_process fields_process(void);
-void process_field_change(struct netobs_process *process,
-			  const struct field *field);
+
+/* Another value of that field of a flow, a point or a process, which every encoding can tell from the first. */
+void field_change(void *record, const struct field *field);
 
 #endif

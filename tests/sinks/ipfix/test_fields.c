@@ -179,7 +179,7 @@ TEST(records_have_each_field_of_processes)
 		/* One of ICMP has no ports, and so no process. */
 		flow.has &= ~(uint64_t)NETOBS_HAS_ICMP;
 		flow.src_process = flow.dst_process = &process;
-		process_field_change(&other, &process_fields[i]);
+		field_change(&other, &process_fields[i]);
 		changed = flow;
 		changed.src_process = &other;
 		assert_differ(encoder, source_names[i], &flow, &changed);
@@ -202,7 +202,7 @@ TEST(records_have_each_field_of_a_point)
 		struct netobs_point point = *flow.points;
 		const char *name = names[N_FIELDS + i];
 
-		point_field_change(&point, &point_fields[i]);
+		field_change(&point, &point_fields[i]);
 		changed.points = &point;
 		if (name)
 			assert_differ(encoder, name, &flow, &changed);

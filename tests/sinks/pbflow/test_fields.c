@@ -167,7 +167,7 @@ TEST(points_have_each_field)
 		struct netobs_point point = *flow.points;
 		Pbflow__Record *before, *after;
 
-		point_field_change(&point, &point_fields[i]);
+		field_change(&point, &point_fields[i]);
 		changed.points = &point;
 		before = through(&flow);
 		after = through(&changed);

@@ -111,7 +111,7 @@ TEST(json_has_each_field)
 		struct netobs_flow flow = fields_flow(), changed = flow;
 		struct netobs_point point = *flow.points;
 
-		point_field_change(&point, &point_fields[i]);
+		field_change(&point, &point_fields[i]);
 		changed.points = &point;
 		assert_json_has(&point_fields[i], &flow, &changed);
 	}
@@ -124,7 +124,7 @@ TEST(json_has_each_field_of_a_process)
 		struct netobs_flow flow = with_process(fields_flow(), &process);
 		struct netobs_flow changed = with_process(fields_flow(), &other);
 
-		process_field_change(&other, &process_fields[i]);
+		field_change(&other, &process_fields[i]);
 		for (int end = 0; end < 2; end++) {
 			struct field field = process_fields[i];
 			char key[32];
