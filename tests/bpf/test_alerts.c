@@ -32,13 +32,6 @@ static const struct prog_options options = {
 	.has_alerts = 1,
 };
 
-static unsigned int seed;
-
-static uint32_t below(uint32_t n)
-{
-	return (uint32_t)rand_r(&seed) % n;
-}
-
 /* ---- Frames ------------------------------------------------------------------------- */
 
 struct client {
@@ -239,21 +232,21 @@ static void add_answer(struct client *client, int number, uint64_t ns,
 /* @is_plain: it needs no earlier samples */
 static void make_rule(struct rule *rule, bool is_plain)
 {
-	uint32_t hold_ms = below(is_plain ? 9 : 3) ? below(2000) : 0;
+	uint32_t hold_ms = test_below(is_plain ? 9 : 3) ? test_below(2000) : 0;
 
 	*rule = (struct rule){
-		.metric = below(2) ? ALERT_RTT : ALERT_APP_LATENCY,
-		.is_ratio = below(4) == 0,
-		.among = 1 + below(ALERT_SAMPLES_MAX),
-		.limit = below(2) ? 1 + below(20) : 0,
+		.metric = test_below(2) ? ALERT_RTT : ALERT_APP_LATENCY,
+		.is_ratio = test_below(4) == 0,
+		.among = 1 + test_below(ALERT_SAMPLES_MAX),
+		.limit = test_below(2) ? 1 + test_below(20) : 0,
 		.hold_ticks = hold_ms ? hold_ms * 1000000ULL / TICK_NS ?: 1 : 0,
 	};
-	if (is_plain || below(2))
+	if (is_plain || test_below(2))
 		rule->among = 1;
-	rule->needed = 1 + below(rule->among);
+	rule->needed = 1 + test_below(rule->among);
 	/* Of whole units, so that only the comparison matters. */
-	rule->threshold_ns = rule->is_ratio ? 1 + below(6) :
-					      below(4000) * 6400ULL;
+	rule->threshold_ns = rule->is_ratio ? 1 + test_below(6) :
+					      test_below(4000) * 6400ULL;
 	rule->level_ns =
 		rule->limit ? 1000000000ULL / rule->limit * rule->limit : 0;
 	snprintf(rule->text, sizeof(rule->text),
@@ -328,8 +321,9 @@ static void open_connection(struct prog *prog, struct client *client,
 static void exchange(struct prog *prog, struct client *client, int number,
 		     uint64_t ns)
 {
-	uint64_t rtt = 64 * (1 + below(300000)), back = 64 * (1 + below(1000));
-	uint64_t think = rtt + 64 * (1 + below(100000));
+	uint64_t rtt = 64 * (1 + test_below(300000)),
+		 back = 64 * (1 + test_below(1000));
+	uint64_t think = rtt + 64 * (1 + test_below(100000));
 
 	send(prog, client, false, ACK | PSH, 10, ns);
 	client->seq += 10;
@@ -382,16 +376,16 @@ TEST(random_rules_fire_as_those_of_the_model)
 		uint64_t ns = 1000000000000 + round * 100000000000;
 
 		forget(prog);
-		model.n_rules = 1 + below(round & 2 ? RULES : RULES / 10);
+		model.n_rules = 1 + test_below(round & 2 ? RULES : RULES / 10);
 		for (uint32_t i = 0; i < model.n_rules; i++)
 			make_rule(&model.rules[i], are_plain);
 		use_rules(prog);
 		for (int i = 0; i < CONNECTIONS; i++)
 			open_connection(prog, &clients[i], i, ns += 1000000);
 		for (int i = 0; i < STEPS / 2; i++) {
-			int number = (int)below(CONNECTIONS);
+			int number = (int)test_below(CONNECTIONS);
 
-			ns += 32000000 + below(10) * 1000000;
+			ns += 32000000 + test_below(10) * 1000000;
 			exchange(prog, &clients[number], number, ns);
 			prog_read_alerts(prog);
 		}
@@ -557,7 +551,7 @@ TEST(a_new_rule_is_not_silent_for_an_earlier_one)
 		char text[64];
 
 		snprintf(text, sizeof(text), "rtt > %uus hold 1h",
-			 600 + below(300));
+			 600 + test_below(300));
 		use_rule(prog, text);
 	} while (in_use->entries[0].slot != slot || in_use->entries[0].life == 0);
 	fired = fired_of(prog);
@@ -596,7 +590,7 @@ TEST(a_new_rule_has_seen_no_samples)
 	struct prog *prog = open_counted(&client, &ns);
 
 	for (int i = 0; i < 300; i++) {
-		uint32_t needed = 2 + below(4);
+		uint32_t needed = 2 + test_below(4);
 		char text[64];
 		uint64_t fired;
 
@@ -609,7 +603,7 @@ TEST(a_new_rule_has_seen_no_samples)
 		add_times(prog, &client, 1, &ns);
 		assert_int_equal(fired_of(prog), fired + 1);
 		use_rule(prog, "rate > 1Gbit");
-		add_times(prog, &client, (int)below(3), &ns);
+		add_times(prog, &client, (int)test_below(3), &ns);
 	}
 }
 
@@ -625,10 +619,4 @@ TEST(without_rules_nothing_is_counted)
 	prog_read_alerts(prog);
 	assert_int_equal(model.fired[0], 0);
 	assert_int_equal(prog_alert_count(prog, 0).fired, 0);
-}
-
-int main(void)
-{
-	seed = test_seed();
-	return tests_run(NULL, NULL);
 }

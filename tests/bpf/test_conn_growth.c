@@ -118,7 +118,7 @@ static void advance(struct peer *peer)
 		peer->us += ROUND_US + (peer->resends ? RESEND_US : 0);
 		peer->round++;
 		peer->step = SEND;
-		peer->resends = !(rand() % 16);
+		peer->resends = !test_below(16);
 		return;
 	}
 	peer->step++;
@@ -156,11 +156,11 @@ static bool send_one(struct traffic *traffic)
 	uint32_t at, number;
 	struct peer *peer;
 
-	if (traffic->n_begun < PEERS && (!traffic->n_open || !(rand() % 8)))
+	if (traffic->n_begun < PEERS && (!traffic->n_open || !test_below(8)))
 		traffic->open[traffic->n_open++] = traffic->n_begun++;
 	if (!traffic->n_open)
 		return false;
-	at = (uint32_t)rand() % traffic->n_open;
+	at = test_below(traffic->n_open);
 	number = traffic->open[at];
 	peer = &traffic->peers[number];
 	tcp_send(&whole, frame_of(peer, number));
@@ -254,7 +254,6 @@ CASE(a_table_that_grows_is_like_one_that_is_large)
 	static struct traffic traffic;
 	struct found found;
 
-	srand(test_seed());
 	begin_traffic(&traffic);
 	for (uint32_t i = 0; send_one(&traffic); i++)
 		grow_if_needed(i);
@@ -275,7 +274,6 @@ CASE(what_comes_before_its_body_has_no_wrong_value)
 	struct found found, all;
 	uint32_t n = 0, n_late;
 
-	srand(test_seed());
 	begin_traffic(&traffic);
 	while (traffic.n_begun < PEERS / 2)
 		send_one(&traffic);

@@ -294,7 +294,7 @@ static void open_one(struct model *model)
 /* A connection with a place. */
 static void touch_one(struct model *model)
 {
-	uint32_t i = (uint32_t)rand() % model->n;
+	uint32_t i = test_below(model->n);
 	struct known *one;
 
 	while (!model->known[i].has_place)
@@ -328,14 +328,13 @@ TEST(the_oldest_idle_ones_give_their_place)
 	static struct model model;
 	struct conn_counters counters;
 
-	srand(test_seed());
 	model.prog = prog_test_open(&few_places);
 	for (uint32_t i = 0; i < STEPS; i++) {
 		/* Another unit each time, all of whose packets are in one. */
-		model.us += 1200000 + (uint64_t)(rand() % 100000);
+		model.us += 1200000 + (uint64_t)test_below(100000);
 		while (unit_of(model.us) != unit_of(model.us + EXCHANGE_US))
 			model.us += EXCHANGE_US;
-		if (model.n < KNOWN && (!model.n || !(rand() % 3)))
+		if (model.n < KNOWN && (!model.n || !test_below(3)))
 			open_one(&model);
 		else
 			touch_one(&model);
@@ -388,12 +387,12 @@ static const struct flow_entry *find_in_l1(const struct prog *prog,
 /* Data of a client, or what acknowledges it; after a pause in which all become idle, at times. */
 static struct tcp_frame any_segment(uint32_t *sent, uint64_t *us)
 {
-	uint32_t sender = (uint32_t)rand() % SENDERS;
+	uint32_t sender = test_below(SENDERS);
 	struct tcp_frame frame = { .port = 1000 + sender,
 				   .flags = ACK,
-				   .is_answer = rand() % 2 };
+				   .is_answer = test_below(2) };
 
-	*us += rand() % 200 ? 100 : (2ULL * IDLE_S) * 1000000;
+	*us += test_below(200) ? 100 : (2ULL * IDLE_S) * 1000000;
 	frame.us = *us;
 	frame.egress = !frame.is_answer;
 	frame.seq = frame.is_answer ? 1 : sent[sender];
@@ -425,7 +424,6 @@ TEST(a_segment_changes_no_connection_but_its_own)
 	uint32_t sent[SENDERS] = { 0 }, hinted = 0;
 	uint64_t us = 0;
 
-	srand(test_seed());
 	for (uint32_t i = 0; i < SEGMENTS; i++) {
 		const struct tcp_frame frame = any_segment(sent, &us);
 		struct connection conn;

@@ -185,15 +185,15 @@ CASE(each_rule_samples_at_its_own_rate)
 static void change_at_random(struct netobs *ctx, struct netobs_opts *opts)
 {
 	struct netobs_rule swapped = rules[0];
-	uint32_t i = (uint32_t)rand() % CLASSES;
+	uint32_t i = test_below(CLASSES);
 	int err;
 
 	rules[0] = rules[i];
 	rules[i] = swapped;
 	for (i = 0; i < CLASSES; i++)
-		if (rand() % 2)
+		if (test_below(2))
 			set_rate(&rules[i], rules[i].filter[13] - '0',
-				 (uint32_t)rand() % RATE_STEPS);
+				 test_below(RATE_STEPS));
 	err = context_change(ctx, opts);
 	if (err)
 		fail_msg("%s", netobs_last_error(ctx));
@@ -209,7 +209,7 @@ CASE(rates_change_in_a_flood)
 	rules_begin_flood(&flood, 0, CLASSES);
 	for (uint32_t i = 1; i <= n; i++) {
 		change_at_random(f->ctx, &opts);
-		assert_true(netobs_poll(f->ctx, rand() % 3) >= 0);
+		assert_true(netobs_poll(f->ctx, test_below(3)) >= 0);
 	}
 	/* In their first order, so that the number of a rule is the number of its class. */
 	for (uint32_t i = 0; i < CLASSES; i++)
@@ -357,10 +357,4 @@ CASE(all_rates_are_replaced_at_once)
 			context_start_with(f, &opts);
 	}
 	context_stop(f->ctx);
-}
-
-int main(void)
-{
-	srand(test_seed());
-	return tests_run(NULL, NULL);
 }

@@ -157,11 +157,11 @@ static void send_random(struct prog *prog, struct truth *generation, uint64_t ns
 {
 	static const uint8_t flags[] = { SYN, SYN | ACK, ACK, PSH | ACK,
 					 FIN, FIN | ACK, RST, RST | ACK };
-	const long flow = lrand48() % MODEL_FLOWS;
+	const long flow = test_below(MODEL_FLOWS);
 	const struct values values = { .is_ipv6 = flow % 2,
-				       .flags = flags[lrand48() % 8],
-				       .ttl = 40 + lrand48() % 50,
-				       .label = (uint16_t)lrand48(),
+				       .flags = flags[test_below(8)],
+				       .ttl = 40 + test_below(50),
+				       .label = (uint16_t)test_random(),
 				       .ns = ns };
 	const struct layer ip4[] = { ETH,
 				     IP4,
@@ -182,7 +182,7 @@ static void send_random(struct prog *prog, struct truth *generation, uint64_t ns
 	struct packet_bytes bytes;
 	struct prog_packet packet = { .bytes = bytes.bytes,
 				      .time_ns = ns,
-				      .egress = lrand48() % 2 };
+				      .egress = test_below(2) };
 	struct truth *truth = &generation[2 * flow + packet.egress];
 
 	packet_build(values.is_ipv6 ? ip6 : ip4, &bytes);
@@ -232,7 +232,6 @@ TEST(random_packets_are_counted_as_in_a_model)
 {
 	static const uint32_t logs[] = { 0, LITTLE_LOG, 4 * MODEL_PACKETS };
 
-	srand48(test_seed());
 	for (size_t i = 0; i < sizeof(logs) / sizeof(logs[0]); i++) {
 		const struct prog_options options = { .clock = CLOCK_PACKET,
 						      .netns = NETNS,

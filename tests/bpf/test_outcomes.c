@@ -21,13 +21,6 @@ enum {
 static const struct netobs_opts few_flows = { .max_flows = 1000 };
 static const struct store_options small = { .opts = &few_flows };
 
-static unsigned int seed;
-
-static uint32_t below(uint32_t n)
-{
-	return (uint32_t)rand_r(&seed) % n;
-}
-
 /* A program: it finds a slot, and counts in that some time later. */
 struct program {
 	bool is_running;
@@ -52,7 +45,7 @@ static uint32_t ifindex_of(uint32_t origin)
 /* As src/bpf/store/outcomes.h does it. */
 static void program_begin(struct model *model, struct program *program)
 {
-	uint32_t origin = below(ORIGINS);
+	uint32_t origin = test_below(ORIGINS);
 	uint64_t wanted = origin_of(NETNS, ifindex_of(origin));
 
 	*program = (struct program){
@@ -78,9 +71,9 @@ static void program_begin(struct model *model, struct program *program)
 static void program_end(struct model *model, struct program *program)
 {
 	uint32_t place =
-		outcome_index(program->generation, below(2),
-			      (enum outcome_kind)below(OUTCOMES_COUNTED));
-	uint32_t packets = 1 + below(100);
+		outcome_index(program->generation, test_below(2),
+			      (enum outcome_kind)test_below(OUTCOMES_COUNTED));
+	uint32_t packets = 1 + test_below(100);
 
 	program->slot->counts[place].packets += packets;
 	model->counted[program->origin] += packets;
@@ -112,7 +105,7 @@ static void take(struct model *model, uint32_t generation)
 		assert_int_equal(outcomes_take(&model->store, generation,
 					       on_outcomes, model),
 				 0);
-	} while (!below(4));
+	} while (!test_below(4));
 }
 
 /* A generation is at rest once what ran in it has ended; another program may have begun since. */
@@ -123,7 +116,7 @@ static void drain(struct model *model, struct program *program)
 	model->current = !old;
 	if (program->is_running)
 		program_end(model, program);
-	if (below(2))
+	if (test_below(2))
 		program_begin(model, program);
 	take(model, old);
 }
@@ -135,10 +128,10 @@ static void run_round(struct model *model)
 	memset(model->counted, 0, sizeof(model->counted));
 	memset(model->taken, 0, sizeof(model->taken));
 	for (int i = 0; i < STEPS; i++) {
-		if (!below(8))
+		if (!test_below(8))
 			drain(model, &program);
-		else if (!below(8))
-			model->is_gone[below(ORIGINS)] = below(2);
+		else if (!test_below(8))
+			model->is_gone[test_below(ORIGINS)] = test_below(2);
 		else if (program.is_running)
 			program_end(model, &program);
 		else
@@ -189,10 +182,4 @@ TEST_WITH(packets_are_those_of_their_interface, setup, teardown)
 		for (int i = 0; i < OUTCOME_SLOTS; i++)
 			assert_int_equal(model->slots[i].origin, 0);
 	}
-}
-
-int main(void)
-{
-	seed = test_seed();
-	return tests_run(NULL, NULL);
 }

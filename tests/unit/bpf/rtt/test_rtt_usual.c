@@ -22,22 +22,17 @@ struct entry {
 	struct conn_body body;
 };
 
-static uint32_t below(uint32_t n)
-{
-	return (uint32_t)lrand48() % n;
-}
-
 static bool rarely(void)
 {
-	return !below(CHANCES);
+	return !test_below(CHANCES);
 }
 
 /* @usual, or a number near it, or rarely any. */
 static uint32_t near(uint32_t usual)
 {
 	if (rarely())
-		return (uint32_t)mrand48();
-	return below(4) ? usual : usual + below(5) - 2;
+		return (uint32_t)test_random();
+	return test_below(4) ? usual : usual + test_below(5) - 2;
 }
 
 static uint16_t draw_state(void)
@@ -45,16 +40,16 @@ static uint16_t draw_state(void)
 	uint16_t state = CONN_SEEN | CONN_ACKED | CONN_SYNCED | CONN_INGRESS;
 
 	if (rarely())
-		return (uint16_t)mrand48();
+		return (uint16_t)test_random();
 	if (rarely())
-		state ^= 1 << below(16);
-	return below(2) ? state : state | CONN_MOVED | CONN_DATA_TIMED;
+		state ^= 1 << test_below(16);
+	return test_below(2) ? state : state | CONN_MOVED | CONN_DATA_TIMED;
 }
 
 static void fill(void *to, size_t size)
 {
 	for (size_t i = 0; i < size; i++)
-		((uint8_t *)to)[i] = (uint8_t)mrand48();
+		((uint8_t *)to)[i] = (uint8_t)test_random();
 }
 
 static void draw_side(struct conn_side *side, uint32_t next, uint32_t acked,
@@ -63,11 +58,12 @@ static void draw_side(struct conn_side *side, uint32_t next, uint32_t acked,
 	side->next = near(next);
 	side->acked = near(acked);
 	side->awaited = near(acked + 2);
-	side->due = near((uint32_t)(now >> CONN_DUE_SHIFT) + below(3));
+	side->due = near((uint32_t)(now >> CONN_DUE_SHIFT) + test_below(3));
 	side->window_end = near((uint32_t)(now >> CONN_TICK_SHIFT)) +
-			   below(CONN_RATE_WINDOW) - below(3 * CONN_RATE_WINDOW);
-	side->window = below(3);
-	side->head = below(4) ? 5 : (uint8_t)(3 + below(5));
+			   test_below(CONN_RATE_WINDOW) -
+			   test_below(3 * CONN_RATE_WINDOW);
+	side->window = test_below(3);
+	side->head = test_below(4) ? 5 : (uint8_t)(3 + test_below(5));
 	side->tail = 5;
 }
 
@@ -75,9 +71,9 @@ static void draw_side(struct conn_side *side, uint32_t next, uint32_t acked,
 static void draw_entry(struct entry *entry, const uint32_t next[2], uint64_t now)
 {
 	fill(entry, sizeof(*entry));
-	entry->head.version = below(CHANCES) ? 2 : 3;
-	entry->head.talker = below(CONN_NEITHER + 1);
-	entry->head.opener = below(CONN_NEITHER + 1);
+	entry->head.version = test_below(CHANCES) ? 2 : 3;
+	entry->head.talker = test_below(CONN_NEITHER + 1);
+	entry->head.opener = test_below(CONN_NEITHER + 1);
 	for (int dir = 0; dir < 2; dir++) {
 		entry->body.stats[dir].window_max = UINT16_MAX;
 		entry->body.stats[dir].refused_run = 0;
@@ -92,18 +88,18 @@ static struct segment draw_segment(uint32_t seq, uint32_t ack, uint64_t now)
 	struct segment segment = {
 		.seq = near(seq),
 		.ack = near(ack),
-		.len = below(3) ? below(3000) : 0,
-		.window = below(3),
-		.flags = TCP_ACK | (below(2) ? TCP_PSH : 0),
+		.len = test_below(3) ? test_below(3000) : 0,
+		.window = test_below(3),
+		.flags = TCP_ACK | (test_below(2) ? TCP_PSH : 0),
 		.tick = (uint32_t)(now >> CONN_TICK_SHIFT),
 		.now = now,
-		.may_time = below(2),
+		.may_time = test_below(2),
 	};
 
 	if (rarely())
-		segment.flags = (uint8_t)mrand48();
+		segment.flags = (uint8_t)test_random();
 	if (rarely())
-		segment.mss = 1 + below(1500);
+		segment.mss = 1 + test_below(1500);
 	return segment;
 }
 
@@ -156,11 +152,11 @@ TEST(a_usual_segment_does_what_any_does)
 {
 	uint32_t usual = 0, with_data = 0, windows = 0, aged = 0, in_order = 0;
 
-	srand48(test_seed());
 	for (int i = 0; i < CASES; i++) {
-		uint64_t now = (uint64_t)mrand48() << 20 & ~0ULL >> 1;
-		uint32_t next[2] = { (uint32_t)mrand48(), (uint32_t)mrand48() };
-		int dir = (int)below(2);
+		uint64_t now = test_random() << 20 & ~0ULL >> 1;
+		uint32_t next[2] = { (uint32_t)test_random(),
+				     (uint32_t)test_random() };
+		int dir = (int)test_below(2);
 		struct segment segment = draw_segment(next[dir], next[!dir], now);
 		struct entry entry, before;
 		enum usual outcome;

@@ -13,11 +13,6 @@ struct tick {
 	uint32_t used;		  /* slots of the log */
 };
 
-static uint32_t random_below(uint32_t n)
-{
-	return (uint32_t)lrand48() % n;
-}
-
 /* @return whether its packets looked into L1 */
 static bool pass(struct cpu_state *cpu, const struct tick *tick)
 {
@@ -35,8 +30,8 @@ static struct cpu_state new_cpu(void)
 {
 	/* Its counters have wrapped in 32 bits, or are about to. */
 	return (struct cpu_state){
-		.entered = (uint64_t)mrand48() << 16,
-		.log_head = (uint64_t)lrand48() << 12 | SLOTS,
+		.entered = test_random() << 16,
+		.log_head = test_random() >> 32 << 12 | SLOTS,
 	};
 }
 
@@ -82,13 +77,13 @@ TEST(hits_end_it)
 static struct tick random_tick(void)
 {
 	struct tick tick = {
-		.packets = random_below(2) ? random_below(MANY) :
-					     random_below(2 * BYPASS_MISSES),
-		.used = random_below(4) ? random_below(SLOTS / 4 * 3) :
-					  random_below(SLOTS + 1),
+		.packets = test_below(2) ? test_below(MANY) :
+					   test_below(2 * BYPASS_MISSES),
+		.used = test_below(4) ? test_below(SLOTS / 4 * 3) :
+					test_below(SLOTS + 1),
 	};
 
-	tick.misses = random_below(tick.packets + 1);
+	tick.misses = test_below(tick.packets + 1);
 	return tick;
 }
 
@@ -137,10 +132,4 @@ TEST(without_a_log_all_packets_look)
 
 	bypass_tick(&cpu, 0);
 	assert_int_equal(cpu.l1_bypass, 0);
-}
-
-int main(void)
-{
-	srand48(test_seed());
-	return tests_run(NULL, NULL);
 }

@@ -23,33 +23,27 @@ struct fixture {
 	uint32_t refused, read, woken;
 };
 
-/* Any 64 bits, the same for a seed. */
-static uint64_t random64(void)
-{
-	return (uint64_t)mrand48() << 32 ^ (uint32_t)mrand48();
-}
-
 static void fill_random(void *to, size_t size)
 {
 	uint8_t *bytes = to;
 
 	for (size_t i = 0; i < size; i++)
-		bytes[i] = random64();
+		bytes[i] = test_random();
 }
 
 /* Whatever a parser may find. */
 static struct packet random_packet(bool is_short)
 {
-	struct packet pkt = { .attrs = { .marks = random64() & 0x1fffff } };
+	struct packet pkt = { .attrs = { .marks = test_random() & 0x1fffff } };
 	uint64_t *lanes = (uint64_t *)&pkt.key;
 
 	fill_random(&pkt.key, sizeof(pkt.key));
 	pkt.key.vlan &= VLAN_PRESENT | VLAN_ID_MASK;
 	pkt.key.outer_vlan &= VLAN_PRESENT | VLAN_ID_MASK;
-	pkt.key.tunnel = is_short ? TUNNEL_NONE : random64() % TUNNEL_MAX;
-	pkt.attrs.dscp = random64() & 63;
-	pkt.attrs.ttl_min = pkt.attrs.ttl_max = random64();
-	pkt.attrs.has_mac = random64() & 1;
+	pkt.key.tunnel = is_short ? TUNNEL_NONE : test_random() % TUNNEL_MAX;
+	pkt.attrs.dscp = test_random() & 63;
+	pkt.attrs.ttl_min = pkt.attrs.ttl_max = test_random();
+	pkt.attrs.has_mac = test_random() & 1;
 	if (!is_short)
 		return pkt;
 	pkt.key.flags &= ~KEY_IPV6;
@@ -114,9 +108,9 @@ static bool has_room(struct fixture *f, uint32_t n)
 static void append_packet(struct fixture *f)
 {
 	struct packet pkt = random_packet(true);
-	struct wire_size size = { random64() & 0xffff, (uint32_t)random64(),
-				  (uint32_t)random64() };
-	uint64_t ns = random64(), hash = hash_key(&pkt.key, &host_secret);
+	struct wire_size size = { test_random() & 0xffff, (uint32_t)test_random(),
+				  (uint32_t)test_random() };
+	uint64_t ns = test_random(), hash = hash_key(&pkt.key, &host_secret);
 	struct flow_entry entry = entry_of(&pkt, &size, ns);
 	struct log_slot *slot = &f->slots[f->cpu.log_head % SLOTS];
 	struct log_macs macs = { 0 };
@@ -137,11 +131,11 @@ static void append_packet(struct fixture *f)
 static void append_entry(struct fixture *f)
 {
 	struct packet pkt = random_packet(false);
-	struct wire_size size = { random64(), random64(), random64() };
-	struct flow_entry entry = entry_of(&pkt, &size, random64());
+	struct wire_size size = { test_random(), test_random(), test_random() };
+	struct flow_entry entry = entry_of(&pkt, &size, test_random());
 
-	entry.outer_check = random64();
-	entry.tally.first_ns -= random64() % 1000;
+	entry.outer_check = test_random();
+	entry.tally.first_ns -= test_random() % 1000;
 	if (!has_room(f, 2))
 		return;
 	log_write_entry(&f->slots[f->cpu.log_head % SLOTS],
@@ -178,16 +172,15 @@ TEST(log_gives_back_what_it_took)
 {
 	static struct fixture f;
 
-	srand48(test_seed());
 	for (uint32_t step = 0; step < STEPS; step++) {
 		uint32_t readers = step / 1000 % 2 ? 3 : 7;
-		uint32_t choice = random64() % 10;
+		uint32_t choice = test_random() % 10;
 
-		if (random64() % 50 == 0)
+		if (test_random() % 50 == 0)
 			f.generation ^= 1;
 		if (choice < readers)
 			read_one(&f);
-		else if (random64() % 3)
+		else if (test_random() % 3)
 			append_packet(&f);
 		else
 			append_entry(&f);

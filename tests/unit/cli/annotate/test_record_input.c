@@ -207,21 +207,20 @@ static int count_whole(const char *text, size_t len)
 TEST(damage_at_random_takes_few_records)
 {
 	enum { RECORDS = 20 };
-	unsigned int seed = test_seed();
 	char text[RECORDS * (sizeof(good) - 1)];
 
 	for (int round = 0; round < ROUNDS; round++) {
-		const int damages = 1 + rand_r(&seed) % 4;
+		const int damages = 1 + test_below(4);
 		int n;
 
 		for (int i = 0; i < RECORDS; i++)
 			memcpy(text + i * (sizeof(good) - 1), good,
 			       sizeof(good) - 1);
 		for (int i = 0; i < damages; i++)
-			text[(size_t)rand_r(&seed) % sizeof(text)] =
-				rand_r(&seed) % 2 ?
-					"{}[]\",:\\\n\0x"[rand_r(&seed) % 11] :
-					(char)rand_r(&seed);
+			text[test_below(sizeof(text))] =
+				test_below(2) ?
+					"{}[]\",:\\\n\0x"[test_below(11)] :
+					(char)test_random();
 		n = count_whole(text, sizeof(text));
 		assert_in_range(n, RECORDS - 2 * damages, RECORDS);
 	}

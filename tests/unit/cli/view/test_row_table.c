@@ -31,7 +31,6 @@ SOME_COLUMNS(TABLE_TEXT, struct line)
 static const struct column some_columns[COLUMNS] = { SOME_COLUMNS(TABLE_COLUMN, ) };
 /* clang-format on */
 
-static unsigned int seed;
 static struct line lines[LINES];
 
 static void make_texts(void)
@@ -39,10 +38,10 @@ static void make_texts(void)
 	for (int line = 0; line < LINES; line++)
 		for (int i = 0; i < COLUMNS; i++) {
 			char *text = lines[line].texts[i];
-			const int len = 1 + rand_r(&seed) % TEXT_MAX;
+			const int len = 1 + test_below(TEXT_MAX);
 
 			for (int k = 0; k < len; k++)
-				text[k] = (char)('a' + rand_r(&seed) % 26);
+				text[k] = (char)('a' + test_below(26));
 			text[len] = '\0';
 		}
 }
@@ -124,10 +123,4 @@ TEST(room_is_used)
 				 i == 2 && line ? address : "short");
 	assert_non_null(strstr(table_of("80"), address));
 	assert_null(strstr(table_of("50"), address));
-}
-
-int main(void)
-{
-	seed = test_seed();
-	return tests_run(NULL, NULL);
 }

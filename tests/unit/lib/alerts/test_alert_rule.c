@@ -11,19 +11,10 @@
 
 enum { ROUNDS = 20000, MILLION = 1000000 };
 
-static unsigned int seed;
-
-static uint32_t below(uint32_t n)
-{
-	return (uint32_t)rand_r(&seed) % n;
-}
-
 /* Of any magnitude. */
 static uint32_t random_bits(void)
 {
-	uint64_t bits = (uint64_t)rand_r(&seed) << 16 ^ (uint32_t)rand_r(&seed);
-
-	return (uint32_t)((bits & UINT32_MAX) >> below(33) % 32);
+	return (uint32_t)test_random() >> test_below(32);
 }
 
 static struct alert_spec parse(const char *text)
@@ -61,8 +52,8 @@ __attribute__((format(printf, 2, 3))) static void add(struct text *text,
 {
 	va_list args;
 
-	for (uint32_t blanks = 1 + below(3); blanks--;)
-		text->bytes[text->len++] = " \t"[below(2)];
+	for (uint32_t blanks = 1 + test_below(3); blanks--;)
+		text->bytes[text->len++] = " \t"[test_below(2)];
 	va_start(args, format);
 	text->len += (size_t)vsnprintf(text->bytes + text->len,
 				       sizeof(text->bytes) - text->len, format,
@@ -79,7 +70,7 @@ static void add_time(struct text *text, uint64_t ns)
 		      { "us", 1000 },
 		      { "ms", 1000000 },
 		      { "s", 1000000000 } };
-	int unit = (int)below(4);
+	int unit = (int)test_below(4);
 
 	if (ns / units[unit].ns > 999999999)
 		unit = 3;
@@ -100,32 +91,32 @@ static void add_time(struct text *text, uint64_t ns)
 /* Options in any order. */
 static void add_options(struct text *text, struct alert_spec *spec)
 {
-	uint32_t first = below(3);
+	uint32_t first = test_below(3);
 
 	for (uint32_t i = 0; i < 3; i++) {
 		uint32_t option = (first + i) % 3;
 
-		if (below(2))
+		if (test_below(2))
 			continue;
 		if (option == 0) {
-			spec->among = 1 + below(8);
-			spec->needed = 1 + below(spec->among);
+			spec->among = 1 + test_below(8);
+			spec->needed = 1 + test_below(spec->among);
 			add(text, "for %u of %u", spec->needed, spec->among);
 		} else if (option == 1) {
-			spec->hold_ns = below(1000) * 1000000ULL;
+			spec->hold_ns = test_below(1000) * 1000000ULL;
 			add(text, "hold");
 			add_time(text, spec->hold_ns);
-		} else if (below(4)) {
-			spec->limit = 1 + below(MILLION);
+		} else if (test_below(4)) {
+			spec->limit = 1 + test_below(MILLION);
 			spec->limit_period_ns = 60000000000;
 			add(text, "limit %u%s/%sm", spec->limit,
-			    below(2) ? " " : "", below(2) ? " " : "");
+			    test_below(2) ? " " : "", test_below(2) ? " " : "");
 		} else {
 			spec->limit = 0;
 			add(text, "limit none");
 		}
 	}
-	if (below(2)) {
+	if (test_below(2)) {
 		spec->filter = "tcp port 443 and not net 10.0.0.0/8";
 		add(text, "where %s", spec->filter);
 	}
@@ -133,9 +124,9 @@ static void add_options(struct text *text, struct alert_spec *spec)
 
 static void add_threshold(struct text *text, struct alert_spec *spec)
 {
-	uint32_t number = below(MILLION);
+	uint32_t number = test_below(MILLION);
 
-	spec->metric = below(ALERT_RULE_METRICS);
+	spec->metric = test_below(ALERT_RULE_METRICS);
 	add(text, "%s >",
 	    spec->metric == ALERT_DROP_SHARE ? "drops" :
 					       alert_metric_name(spec->metric));
@@ -149,8 +140,8 @@ static void add_threshold(struct text *text, struct alert_spec *spec)
 	} else if (spec->metric == ALERT_RATE) {
 		spec->threshold = number * 1000ULL;
 		add(text, "%u.%03uMbit%s", number / 1000, number % 1000,
-		    below(2) ? "/s" : "");
-	} else if (below(3)) {
+		    test_below(2) ? "/s" : "");
+	} else if (test_below(3)) {
 		spec->threshold = number * 1000ULL;
 		add_time(text, spec->threshold);
 	} else {
@@ -335,7 +326,7 @@ TEST(rules_are_sorted_by_metric_and_threshold)
 TEST(thresholds_are_counted_as_one_by_one)
 {
 	for (int round = 0; round < ROUNDS; round++) {
-		const bool is_ratio = below(2);
+		const bool is_ratio = test_below(2);
 		const uint32_t most = is_ratio ? INT32_MAX : UINT32_MAX;
 		const uint32_t baseline = random_bits(), step = random_bits();
 		uint32_t thresholds[ALERT_RULES_MAX], sample = random_bits();
@@ -343,13 +334,15 @@ TEST(thresholds_are_counted_as_one_by_one)
 
 		for (uint32_t i = 0; i < ALERT_RULES_MAX; i++) {
 			uint32_t before = i ? thresholds[i - 1] : 0;
-			uint32_t more = below(3) ? below(step % 65536 + 1) : 0;
+			uint32_t more =
+				test_below(3) ? test_below(step % 65536 + 1) : 0;
 
 			thresholds[i] = more < most - before ? before + more :
 							       most;
 		}
-		if (!is_ratio && below(2))
-			sample = thresholds[below(ALERT_RULES_MAX)] + below(2);
+		if (!is_ratio && test_below(2))
+			sample = thresholds[test_below(ALERT_RULES_MAX)] +
+				 test_below(2);
 		for (uint32_t i = 0; i < ALERT_RULES_MAX; i++)
 			n += is_ratio ?
 				     baseline &&
@@ -385,7 +378,7 @@ TEST(rules_keep_their_counts_through_random_changes)
 			for (uint32_t i = 0; set && i < set->n; i++)
 				was_there |= !strcmp(set->entries[i].text,
 						     texts[name]);
-			if (below(2)) {
+			if (test_below(2)) {
 				fired[name] = 0;
 				continue;
 			}
@@ -399,7 +392,7 @@ TEST(rules_keep_their_counts_through_random_changes)
 		alert_set_free(set);
 		set = next;
 		for (uint32_t i = 0; i < n; i++) {
-			uint32_t times = below(5);
+			uint32_t times = test_below(5);
 
 			assert_int_equal(
 				alert_set_count(&set->entries[i], totals).fired,
@@ -409,10 +402,4 @@ TEST(rules_keep_their_counts_through_random_changes)
 		}
 	}
 	alert_set_free(set);
-}
-
-int main(void)
-{
-	seed = test_seed();
-	return tests_run(NULL, NULL);
 }

@@ -194,10 +194,9 @@ TEST(random_samples_are_judged_as_by_a_model)
 	struct fixture f = with_rule("drops > 5 for 2 of 4 hold 7s limit none");
 	struct model model = { 0 };
 
-	srand(test_seed());
 	for (int64_t s = 0; s < STEPS; s++) {
-		const uint8_t flow = (uint8_t)(rand() % FLOWS);
-		const uint64_t dropped = (uint64_t)(rand() % 10);
+		const uint8_t flow = (uint8_t)test_below(FLOWS);
+		const uint64_t dropped = (uint64_t)test_below(10);
 
 		const bool fires = model_look(&model, flow, s, dropped);
 

@@ -36,11 +36,9 @@ TEST(random_times_are_in_the_class_of_their_bound)
 {
 	struct netobs_times times = { 0 };
 	uint64_t expected[NETOBS_TIME_CLASSES] = { 0 }, sum = 0;
-	unsigned int seed = test_seed();
 
 	for (int i = 0; i < ROUNDS; i++) {
-		const uint64_t ns = ((uint64_t)rand_r(&seed) << 12) >>
-				    rand_r(&seed) % 40;
+		const uint64_t ns = (test_random() << 12) >> test_below(40);
 
 		times_add(&times, ns);
 		expected[class_of(ns)]++;

@@ -349,19 +349,18 @@ TEST(random_drops_are_as_in_a_model)
 	struct fixture f = { 0 };
 
 	assert_non_null(model);
-	srand(test_seed());
 	open_drops(&f);
 	for (int now = 0; now < STEPS; now++) {
-		const int at = rand() % FLOWS, netns = rand() % 4 == 0;
+		const int at = test_below(FLOWS), netns = test_below(4) == 0;
 		struct netobs_drop drop = drop_of((uint8_t)at, (uint8_t)(at / 2),
-						  (uint64_t)(1 + rand() % 9));
+						  (uint64_t)(1 + test_below(9)));
 
 		f.drops.flip_ns = now;
 		drop.netns_inode = netns ? OTHER_NETNS : NETNS;
 		note(&f, &drop);
 		model->waiting[at][netns][now] += drop.packets;
-		if (rand() % 3 == 0)
-			model_fill(model, &f, rand() % FLOWS, now);
+		if (test_below(3) == 0)
+			model_fill(model, &f, test_below(FLOWS), now);
 		model_expire(model, &f, now - KEEP);
 		assert_int_equal(f.drops.counts.in_flows.packets,
 				 model->in_flows);

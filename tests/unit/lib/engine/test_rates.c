@@ -29,8 +29,7 @@ static bool is_same(const struct rate *one, const struct rate *other)
 
 static struct rate random_rate(void)
 {
-	return (struct rate){ 2 + (uint32_t)rand() % INTERVALS,
-			      (uint32_t)rand() % 2 };
+	return (struct rate){ 2 + test_below(INTERVALS), test_below(2) };
 }
 
 /* A flow goes, and one of the rates of now comes. */
@@ -38,8 +37,8 @@ static void turn_over_flows(const struct rates *rates, const struct rate *list,
 			    uint32_t n)
 {
 	for (int i = 0; i < 20; i++) {
-		uint32_t k = (uint32_t)rand() % FLOWS;
-		const struct rate *rate = &list[(uint32_t)rand() % n];
+		uint32_t k = test_below(FLOWS);
+		const struct rate *rate = &list[test_below(n)];
 
 		n_flows[flows[k].id]--;
 		flows[k].rate = *rate;
@@ -70,7 +69,7 @@ TEST(a_rate_keeps_its_number_while_it_is_in_use)
 
 	n_flows[0] = FLOWS;
 	for (uint32_t round = 0; round < ROUNDS; round++) {
-		uint32_t n = 0, more = (uint32_t)rand() % LIST;
+		uint32_t n = 0, more = test_below(LIST);
 		int err;
 
 		do
@@ -103,7 +102,7 @@ TEST(a_rate_keeps_its_number_while_it_is_in_use)
 			meaning[number] = list[i];
 		}
 		turn_over_flows(&rates, list, n);
-		if (rand() % 3 == 0) {
+		if (test_below(3) == 0) {
 			rates_keep(&rates, list, n);
 			for (uint32_t i = 1; i < RATES; i++)
 				if (!rates.numbers[i].interval)
@@ -162,10 +161,4 @@ TEST(key_has_room_for_each_number_and_identifier)
 		assert_int_equal(key.outer_vlan & FLOW_TAG_MASK,
 				 VLAN_PRESENT | VLAN_ID_MASK);
 	}
-}
-
-int main(void)
-{
-	srand(test_seed());
-	return tests_run(NULL, NULL);
 }

@@ -104,7 +104,7 @@ static bool keep_some(void *ctx, struct flow *flow)
 {
 	(void)ctx;
 	(void)flow;
-	return lrand48() % 3 == 0;
+	return test_below(3) == 0;
 }
 
 TEST(buckets_are_marked_by_their_flows_alone)
@@ -112,15 +112,14 @@ TEST(buckets_are_marked_by_their_flows_alone)
 	struct flow_table table;
 	bool is_larger;
 
-	srand48(test_seed());
 	flow_table_init(&table);
 	for (int round = 0; round < 20; round++) {
 		uint32_t cursor = 0;
 
-		for (uint32_t n = (uint32_t)lrand48() % MANY; n; n--)
-			fill_one(&table, (uint32_t)lrand48() % MANY);
+		for (uint32_t n = test_below(MANY); n; n--)
+			fill_one(&table, test_below(MANY));
 		assert_marked(&table);
-		for (uint32_t i = 0; i < MANY; i += 1 + lrand48() % 20) {
+		for (uint32_t i = 0; i < MANY; i += 1 + test_below(20)) {
 			struct flow_key key = key_of(i);
 			struct flow *flow = find(&table, &key);
 
@@ -134,7 +133,7 @@ TEST(buckets_are_marked_by_their_flows_alone)
 		assert_marked(&table);
 		do
 			is_larger = flow_table_shrink(&table, 100);
-		while (is_larger && lrand48() % 4);
+		while (is_larger && test_below(4));
 		assert_marked(&table);
 	}
 	flow_table_done(&table);

@@ -9,8 +9,7 @@ enum { ENTRIES = 200000 };
 
 static uint64_t random_bits(int bits)
 {
-	uint64_t all = (uint64_t)rand() << 62 ^ (uint64_t)rand() << 31 ^
-		       (uint64_t)rand();
+	uint64_t all = test_random();
 
 	return bits ? all >> (64 - bits) : 0;
 }
@@ -18,12 +17,12 @@ static uint64_t random_bits(int bits)
 /* Mostly within the range of the short form, and of each size up to @most bits. */
 static uint64_t random_size(int most)
 {
-	return random_bits(rand() % (most + 1));
+	return random_bits(test_below(most + 1));
 }
 
 static bool happens_to_one_in(int n)
 {
-	return rand() % n == 0;
+	return test_below(n) == 0;
 }
 
 static struct flow_key random_key(void)
@@ -42,18 +41,18 @@ static struct flow_key random_key(void)
 
 	/* One value that the short form cannot represent. */
 	if (happens_to_one_in(8))
-		switch (rand() % 8) {
+		switch (test_below(8)) {
 		case 0:
-			key.src.words[rand() % 3] = (uint32_t)random_bits(32);
+			key.src.words[test_below(3)] = (uint32_t)random_bits(32);
 			break;
 		case 1:
-			key.dst.words[rand() % 3] = (uint32_t)random_bits(32);
+			key.dst.words[test_below(3)] = (uint32_t)random_bits(32);
 			break;
 		case 2:
 			key.outer_vlan = (uint16_t)random_bits(13);
 			break;
 		case 3:
-			key.tunnel = (uint8_t)(rand() % TUNNEL_MAX);
+			key.tunnel = (uint8_t)test_below(TUNNEL_MAX);
 			break;
 		case 4:
 			key.vni = (uint32_t)random_bits(32);
@@ -84,7 +83,7 @@ static struct flow_tally random_tally(void)
 			   .dscp = (uint8_t)random_size(6),
 			   .ttl_min = (uint8_t)random_bits(8),
 			   .ttl_max = (uint8_t)random_bits(8),
-			   .has_mac = (uint8_t)(rand() % 2) },
+			   .has_mac = (uint8_t)test_below(2) },
 	};
 
 	for (size_t i = 0; i < sizeof(tally.macs); i++)
@@ -147,7 +146,7 @@ TEST(sum_is_exact_or_refused)
 
 		if (!short_entry_write(&entry, &want))
 			continue;
-		if (rand() % 2)
+		if (test_below(2))
 			tally.first_ns = tally.last_ns = want.tally.last_ns + 1;
 		if (!short_entry_add(&entry, &tally)) {
 			assert_says(&entry, &want);
@@ -181,10 +180,4 @@ TEST(keys_that_differ_are_distinguished)
 				     short_entry_has(&as_short, &key));
 		}
 	}
-}
-
-int main(void)
-{
-	srand(test_seed());
-	return tests_run(NULL, NULL);
 }

@@ -113,16 +113,15 @@ static bool has_prefix(const uint8_t address[16],
 }
 
 /* Of few bits, so that they contain each other. */
-static void draw_prefix(unsigned int *seed, unsigned int i,
-			struct random_prefix *prefix)
+static void draw_prefix(unsigned int i, struct random_prefix *prefix)
 {
 	char text[INET6_ADDRSTRLEN];
 
 	memset(prefix->bytes, 0, sizeof(prefix->bytes));
 	prefix->bytes[0] = 0x20;
-	prefix->len = 8 + (unsigned int)rand_r(seed) % 24;
+	prefix->len = 8 + test_below(24);
 	for (unsigned int bit = 8; bit < prefix->len; bit++)
-		if (!(rand_r(seed) >> 8 & 7))
+		if (!(test_random() >> 8 & 7))
 			prefix->bytes[bit / 8] |= (uint8_t)(0x80 >> bit % 8);
 	inet_ntop(AF_INET6, prefix->bytes, text, sizeof(text));
 	snprintf(prefix->cidr, sizeof(prefix->cidr), "%s/%u", text, prefix->len);
@@ -153,12 +152,11 @@ TEST(the_longest_prefix_decides)
 {
 	static struct random_prefix prefixes[RANDOM];
 	static struct netobs_network list[RANDOM];
-	unsigned int seed = test_seed();
 	struct netobs_networks *networks;
 
 	for (unsigned int i = 0; i < RANDOM; i++) {
 		do
-			draw_prefix(&seed, i, &prefixes[i]);
+			draw_prefix(i, &prefixes[i]);
 		while (is_twin(prefixes, i));
 		list[i] = (struct netobs_network){ sizeof(*list),
 						   prefixes[i].name,
@@ -169,9 +167,9 @@ TEST(the_longest_prefix_decides)
 		uint8_t address[16] = { 0x20 };
 
 		for (size_t at = 1; at < 4; at++)
-			address[at] = (uint8_t)(rand_r(&seed) >> 8 &
-						rand_r(&seed) >> 8);
-		address[15] = rand_r(&seed) & 1 ? 0xff : 0;
+			address[at] = (uint8_t)(test_random() >> 8 &
+						test_random() >> 8);
+		address[15] = test_random() & 1 ? 0xff : 0;
 		assert_string_equal(netobs_networks_find(networks, address),
 				    search_all(prefixes, address));
 	}

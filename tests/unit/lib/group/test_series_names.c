@@ -129,22 +129,19 @@ enum { CONTAINERS = 40, INTERVALS = 200, FLOWS = 60 };
 /* Names come, change and are not known, while groups enter and leave. */
 SERIES_TEST(sums_are_exact_whenever_names_come, "container", 10)
 {
-	unsigned int seed = test_seed();
 	static struct scrape scrape;
 	uint64_t bytes = 0;
 
 	for (int interval = 0; interval < INTERVALS; interval++) {
 		for (int i = 0; i < FLOWS; i++) {
-			const unsigned int one =
-				(unsigned int)rand_r(&seed) % CONTAINERS;
-			const uint64_t more =
-				1 + (uint64_t)rand_r(&seed) % 1000 * one;
+			const unsigned int one = test_below(CONTAINERS);
+			const uint64_t more = 1 + test_below(1000) * one;
 			char id[32], name[32] = "";
 
 			snprintf(id, sizeof(id), "%012x", one);
-			if (rand_r(&seed) % 3 == 0)
+			if (test_below(3) == 0)
 				snprintf(name, sizeof(name), "box-%d",
-					 rand_r(&seed) % 3);
+					 test_below(3));
 			add_from(series, id, name, more);
 			bytes += more;
 		}

@@ -22,50 +22,43 @@ enum {
 
 /* ---- Many groups ---------------------------------------------------------------------- */
 
-static uint32_t random_below(unsigned int *seed, uint32_t n)
-{
-	return ((uint32_t)rand_r(seed) << 8 ^ (uint32_t)rand_r(seed)) % n;
-}
-
 /* Times from less than a microsecond to some minutes. */
-static uint64_t draw_time(unsigned int *seed)
+static uint64_t draw_time(void)
 {
-	return random_below(seed, 1 << 20) >> random_below(seed, 20)
-						      << random_below(seed, 18);
+	return test_below(1 << 20) >> test_below(20) << test_below(18);
 }
 
-static void draw_health(unsigned int *seed, struct netobs_flow *flow)
+static void draw_health(struct netobs_flow *flow)
 {
-	if (random_below(seed, 4))
+	if (test_below(4))
 		flow->has |= NETOBS_HAS_TCP_HEALTH | NETOBS_HAS_RTT;
-	if (flow->has & NETOBS_HAS_RTT && random_below(seed, 2))
+	if (flow->has & NETOBS_HAS_RTT && test_below(2))
 		flow->has |= NETOBS_HAS_APP_LATENCY;
-	flow->rtt_ns = draw_time(seed);
-	flow->rtt_samples = random_below(seed, 3);
-	flow->app_latency_ns = draw_time(seed);
-	flow->app_responses = random_below(seed, 3);
-	flow->retransmits = random_below(seed, 3);
-	if (random_below(seed, 8))
+	flow->rtt_ns = draw_time();
+	flow->rtt_samples = test_below(3);
+	flow->app_latency_ns = draw_time();
+	flow->app_responses = test_below(3);
+	flow->retransmits = test_below(3);
+	if (test_below(8))
 		return;
 	flow->has |= NETOBS_HAS_DROPS;
-	flow->drop_packets = 1 + random_below(seed, 3);
+	flow->drop_packets = 1 + test_below(3);
 	flow->drop_bytes = flow->drop_packets * 100;
 }
 
 /* Which services are heavy, changes; heavy ones are a tenth of the flows. */
-static struct netobs_flow draw_flow(unsigned int *seed, uint32_t first_heavy)
+static struct netobs_flow draw_flow(uint32_t first_heavy)
 {
-	const bool is_heavy = !random_below(seed, 10);
+	const bool is_heavy = !test_below(10);
 	const uint32_t service =
-		is_heavy ? (first_heavy + random_below(seed, HEAVY)) % SERVICES :
-			   random_below(seed, SERVICES);
-	const uint32_t client = random_below(seed, is_heavy ? 2 : CLIENTS);
-	const uint64_t packets = 1 + random_below(seed, is_heavy ? 1000 : 20);
-	struct netobs_flow flow =
-		series_flow(service, client, packets,
-			    packets * (40 + random_below(seed, 1400)));
+		is_heavy ? (first_heavy + test_below(HEAVY)) % SERVICES :
+			   test_below(SERVICES);
+	const uint32_t client = test_below(is_heavy ? 2 : CLIENTS);
+	const uint64_t packets = 1 + test_below(is_heavy ? 1000 : 20);
+	struct netobs_flow flow = series_flow(service, client, packets,
+					      packets * (40 + test_below(1400)));
 
-	draw_health(seed, &flow);
+	draw_health(&flow);
 	return flow;
 }
 
@@ -140,11 +133,10 @@ static void add_session(struct netobs_series *series,
 }
 
 /* The second end waits, and takes the place of another one if too many do. */
-static void let_wait(struct netobs_series *series, unsigned int *seed,
-		     struct waiting *waiting,
+static void let_wait(struct netobs_series *series, struct waiting *waiting,
 		     const struct netobs_session *session)
 {
-	const size_t at = random_below(seed, WAITING);
+	const size_t at = test_below(WAITING);
 
 	if (waiting->n < WAITING) {
 		waiting->ends[waiting->n++] = *session;
@@ -156,15 +148,14 @@ static void let_wait(struct netobs_series *series, unsigned int *seed,
 
 /* Of which one end is reported, or both, in any order. @return what it adds */
 static struct sum draw_connection(struct netobs_series *series,
-				  unsigned int *seed, uint32_t service,
-				  struct waiting *waiting)
+				  uint32_t service, struct waiting *waiting)
 {
-	const bool is_first_client = random_below(seed, 2);
-	const bool was_used = random_below(seed, 2);
+	const bool is_first_client = test_below(2);
+	const bool was_used = test_below(2);
 	const enum netobs_session_ended ended =
-		1 + random_below(seed, NETOBS_SESSION_ENDINGS - 1);
+		1 + test_below(NETOBS_SESSION_ENDINGS - 1);
 	const bool is_refused = ended == NETOBS_SESSION_REFUSED;
-	const uint32_t client = random_below(seed, CLIENTS);
+	const uint32_t client = test_below(CLIENTS);
 	/* The services change before a port repeats, so no two connections have one tuple. */
 	const uint16_t port = 10000 + waiting->connections++ % 50000;
 	struct netobs_session ends[2];
@@ -178,8 +169,8 @@ static struct sum draw_connection(struct netobs_series *series,
 		ends[i].data_segments_received = was_used;
 	}
 	add_session(series, &ends[0]);
-	if (!is_refused && random_below(seed, 3))
-		let_wait(series, seed, waiting, &ends[1]);
+	if (!is_refused && test_below(3))
+		let_wait(series, waiting, &ends[1]);
 	return (struct sum){ .connections = 1,
 			     .connections_failed =
 				     ended != NETOBS_SESSION_FIN &&
@@ -216,21 +207,19 @@ static void take_record(const struct netobs_record *passed, void *user)
 	records->n++;
 }
 
-static void add_flows(struct netobs_series *series, unsigned int *seed,
-		      uint32_t first_heavy, struct waiting *waiting,
-		      struct sum *sum)
+static void add_flows(struct netobs_series *series, uint32_t first_heavy,
+		      struct waiting *waiting, struct sum *sum)
 {
 	for (int i = 0; i < FLOWS / 2; i++) {
-		struct netobs_flow flow = draw_flow(seed, first_heavy);
+		struct netobs_flow flow = draw_flow(first_heavy);
 		struct sum more = sum_of_flow(&flow);
 
 		assert_int_equal(netobs_series_add(series, &flow.record), 0);
 		add_sum(sum, &more);
-		if (random_below(seed, SESSION_EACH))
+		if (test_below(SESSION_EACH))
 			continue;
 		more = draw_connection(
-			series, seed,
-			(first_heavy + random_below(seed, HEAVY)) % SERVICES,
+			series, (first_heavy + test_below(HEAVY)) % SERVICES,
 			waiting);
 		add_sum(sum, &more);
 	}
@@ -256,7 +245,6 @@ TEST(no_byte_is_lost_and_no_counter_steps_back)
 	struct netobs_series *series =
 		make_timed_series("service,client", SERIES,
 				  NETOBS_SERIES_RTT | NETOBS_SERIES_APP_LATENCY);
-	unsigned int seed = test_seed();
 	struct sum total = { 0 };
 	size_t left = 0, most = 0;
 
@@ -270,8 +258,7 @@ TEST(no_byte_is_lost_and_no_counter_steps_back)
 			struct scrape *now = &scrapes[!half];
 			struct sum added = { 0 };
 
-			add_flows(series, &seed, (uint32_t)i * 7, &waiting,
-				  &added);
+			add_flows(series, (uint32_t)i * 7, &waiting, &added);
 			add_sum(&interval, &added);
 			add_sum(&total, &added);
 			take_scrape(series, now);

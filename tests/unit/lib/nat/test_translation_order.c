@@ -279,13 +279,13 @@ static void model_report(struct model *model, uint32_t number, uint8_t dir,
 static void step(struct translation_table *table, struct model *model,
 		 bool may_end, int64_t now_ns)
 {
-	const uint32_t number = (uint32_t)(lrand48() % NUMBERS);
+	const uint32_t number = (uint32_t)test_below(NUMBERS);
 	struct model_entry *entry = &model->entries[number];
-	const int what = lrand48() % 8;
+	const int what = test_below(8);
 	struct model_entry *ended;
 
 	count_stage(model, STAGE_ENDED, &ended);
-	if (what == 0 && ended && lrand48() % 2) {
+	if (what == 0 && ended && test_below(2)) {
 		/* Its last packets are read, and it stays the first one. */
 		use(table, (uint32_t)(ended - model->entries), NAT_ORIGINAL,
 		    TCP_ACK, ended->last_ns);
@@ -312,12 +312,11 @@ CASE(random_reports_leave_what_a_simple_model_has)
 	struct model model = { .turn = 0 };
 	int64_t now_ns = NSEC_PER_SEC;
 
-	srand48(test_seed());
 	table->max = PLACES;
 	for (uint32_t i = 0; i < STEPS; i++) {
-		now_ns += 1 + lrand48() % (lrand48() % 8 ? NSEC_PER_MSEC :
-							   NSEC_PER_SEC);
-		if (!(lrand48() % 5000))
+		now_ns += 1 + test_random() % (test_below(8) ? NSEC_PER_MSEC :
+							       NSEC_PER_SEC);
+		if (!test_below(5000))
 			now_ns += 2 * TRANSLATION_KEEP_S * NSEC_PER_SEC;
 		/* At times, none ends: all places are for those that are settled. */
 		step(table, &model, i / 20000 % 2, now_ns);

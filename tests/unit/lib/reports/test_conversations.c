@@ -36,7 +36,6 @@ struct told {
 };
 
 struct world {
-	unsigned int seed;
 	struct truth truths[EDGES];
 	uint32_t n_truths;
 	struct told *told;
@@ -51,14 +50,9 @@ struct path {
 	bool has_nat, is_old;
 };
 
-static uint32_t below(struct world *world, uint32_t n)
+static bool chance(uint32_t percent)
 {
-	return (uint32_t)rand_r(&world->seed) % n;
-}
-
-static bool chance(struct world *world, uint32_t percent)
-{
-	return below(world, 100) < percent;
+	return test_below(100) < percent;
 }
 
 static void set_addr(uint8_t addr[16], uint8_t net, uint32_t host)
@@ -137,14 +131,14 @@ static void tell_way(struct world *world, const struct path *path,
 		     enum edge_way way, struct truth *truth)
 {
 	const uint32_t observers[] = { path->client, path->router, path->server };
-	const uint32_t complete = observers[below(world, 3)];
-	const uint32_t n = 1 + below(world, RECORDS_MAX);
+	const uint32_t complete = observers[test_below(3)];
+	const uint32_t n = 1 + test_below(RECORDS_MAX);
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct service_report record = {
 			.kind = REPORT_FLOW,
-			.packets = 1 + below(world, 1000),
-			.bytes = 40 + below(world, 1000000),
+			.packets = 1 + test_below(1000),
+			.bytes = 40 + test_below(1000000),
 			.start_ms = 1000000 + 100 * i,
 			.end_ms = 1000090 + 100 * i,
 			.has_combined = true,
@@ -163,7 +157,7 @@ static void tell_way(struct world *world, const struct path *path,
 			const bool is_needed = observers[k] == complete ||
 					       (k == 1 && path->has_nat && !i);
 
-			if (!is_needed && chance(world, 40))
+			if (!is_needed && chance(40))
 				continue;
 			record.face = face_of(path, observers[k], way);
 			tell_record(world, path, observers[k], &record, way);
@@ -178,7 +172,7 @@ static void tell_sessions(struct world *world, const struct path *path,
 					   NETOBS_SESSION_RESET,
 					   NETOBS_SESSION_ABORTED,
 					   NETOBS_SESSION_REFUSED };
-	const uint8_t ended = endings[below(world, sizeof(endings))];
+	const uint8_t ended = endings[test_below(sizeof(endings))];
 	struct service_report *report = tell(world, path->client);
 
 	*report = (struct service_report){ .kind = REPORT_SESSION,
@@ -189,7 +183,7 @@ static void tell_sessions(struct world *world, const struct path *path,
 	truth->refused += ended == NETOBS_SESSION_REFUSED;
 	truth->resets += ended == NETOBS_SESSION_RESET ||
 			 ended == NETOBS_SESSION_ABORTED;
-	if (ended == NETOBS_SESSION_REFUSED || chance(world, 30))
+	if (ended == NETOBS_SESSION_REFUSED || chance(30))
 		return;
 	report = tell(world, path->server);
 	*report = (struct service_report){ .kind = REPORT_SESSION,
@@ -210,18 +204,17 @@ static struct truth *truth_of(struct world *world, const struct edge_key *key)
 }
 
 /* From a client to a service, or to the address of a router that has it. */
-static struct path make_path(struct world *world, bool has_low_port)
+static struct path make_path(bool has_low_port)
 {
-	const uint32_t client = below(world, HOSTS),
-		       router = below(world, ROUTERS);
-	const uint32_t server = (client + 1 + below(world, HOSTS - 1)) % HOSTS;
+	const uint32_t client = test_below(HOSTS), router = test_below(ROUTERS);
+	const uint32_t server = (client + 1 + test_below(HOSTS - 1)) % HOSTS;
 	const uint16_t port = (uint16_t)((has_low_port ? 1 : 60000) +
-					 server * 8 + below(world, 3));
+					 server * 8 + test_below(3));
 	struct path path = { .client = client,
 			     .server = server,
 			     .router = HOSTS + router,
-			     .is_old = has_low_port && chance(world, 20) };
-	const bool has_dnat = chance(world, 25), has_snat = chance(world, 25);
+			     .is_old = has_low_port && chance(20) };
+	const bool has_dnat = chance(25), has_snat = chance(25);
 
 	path.before.proto = TCP;
 	set_addr(path.before.src, 0, client);
@@ -253,7 +246,7 @@ static void talk(struct world *world, struct path *path, struct truth *truth)
 static void shuffle(struct world *world)
 {
 	for (uint32_t i = world->n_told; i > 1; i--) {
-		const uint32_t other = below(world, i);
+		const uint32_t other = test_below(i);
 		const struct told told = world->told[i - 1];
 
 		world->told[i - 1] = world->told[other];
@@ -266,12 +259,11 @@ static struct world *make_world(void)
 	struct world *world = calloc(1, sizeof(*world));
 
 	assert_non_null(world);
-	world->seed = test_seed();
 	world->told = calloc(REPORTS_MAX, sizeof(*world->told));
 	assert_non_null(world->told);
 	world->next_port = 20000;
 	for (uint32_t i = 0; i < EDGES; i++) {
-		struct path path = make_path(world, chance(world, 80));
+		struct path path = make_path(chance(80));
 		struct edge_key key = { .port = path.before.dst_port,
 					.proto = TCP };
 		struct truth *truth;
@@ -279,7 +271,7 @@ static struct world *make_world(void)
 		memcpy(key.client, path.before.src, sizeof(key.client));
 		memcpy(key.service, path.before.dst, sizeof(key.service));
 		truth = truth_of(world, &key);
-		for (uint32_t n = 1 + below(world, TALKS_MAX); n; n--)
+		for (uint32_t n = 1 + test_below(TALKS_MAX); n; n--)
 			talk(world, &path, truth);
 	}
 	shuffle(world);

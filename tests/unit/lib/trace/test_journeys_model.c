@@ -64,20 +64,15 @@ struct world {
 	bool is_lossy; /* events are missing */
 };
 
-static uint32_t upto(uint32_t n)
-{
-	return (uint32_t)random() % n;
-}
-
 static bool one_in(uint32_t n)
 {
-	return !upto(n);
+	return !test_below(n);
 }
 
 /* Hardly ever the same twice. */
 static int64_t some_us(uint32_t n)
 {
-	return US + upto(n * US);
+	return US + test_below(n * US);
 }
 
 /* ---- Events -------------------------------------------------------------------------------- */
@@ -101,7 +96,7 @@ static struct netobs_trace_event *add(struct world *world,
 			   .length = to - from,
 			   .netns_inode = 1,
 			   .point = point },
-		.arrives_ns = ns + (one_in(3) ? upto(DISORDER_NS) : 0),
+		.arrives_ns = ns + (one_in(3) ? test_below(DISORDER_NS) : 0),
 	};
 	return &timed->event;
 }
@@ -121,7 +116,7 @@ static bool add_parts(struct world *world, const struct model *model,
 	if ((point != NETOBS_TRACE_TRANSMIT && point != NETOBS_TRACE_ARRIVE) ||
 	    length < 2 || one_in(2))
 		return false;
-	middle = bytes[0] + 1 + upto(length - 1);
+	middle = bytes[0] + 1 + test_below(length - 1);
 	add_hop(world, model, point, ns, (uint32_t[]){ bytes[0], middle }, link,
 		buffer);
 	add_hop(world, model, point, ns, (uint32_t[]){ middle, bytes[1] }, link,
@@ -156,9 +151,11 @@ static void write_all(struct world *world, struct model *model)
 
 	while (at < model->n_bytes) {
 		const uint32_t from = at;
-		const uint32_t wanted = min_u64(1 + upto(one_in(3) ? 5000 : 300),
-						model->n_bytes - at);
-		const uint32_t written = one_in(4) ? 1 + upto(wanted) : wanted;
+		const uint32_t wanted =
+			min_u64(1 + test_below(one_in(3) ? 5000 : 300),
+				model->n_bytes - at);
+		const uint32_t written = one_in(4) ? 1 + test_below(wanted) :
+						     wanted;
 		int64_t called_ns;
 
 		/* One that cannot write at all. */
@@ -168,7 +165,7 @@ static void write_all(struct world *world, struct model *model)
 		called_ns = ns += some_us(500);
 		while (at < from + written) {
 			const uint32_t n = (uint32_t)min_u64(
-				1 + upto(1500), from + written - at);
+				1 + test_below(1500), from + written - at);
 
 			add(world, model, NETOBS_TRACE_SEND, ns, at,
 			    from + wanted);
@@ -370,7 +367,7 @@ static int64_t send_pieces(struct world *world, struct model *model,
 	while (copy.bytes[0] < end) {
 		copy.bytes[1] =
 			copy.bytes[0] +
-			(uint32_t)min_u64(1 + upto(is_again ? 4000 : 9000),
+			(uint32_t)min_u64(1 + test_below(is_again ? 4000 : 9000),
 					  end - copy.bytes[0]);
 		copy.buffer = reused ?: ++world->last_buffer;
 		if (is_again && !model->reports_late)
@@ -391,7 +388,7 @@ static void lose(const struct model *model, struct copy *copy)
 	const bool is_elsewhere = model->end == SENDER_ELSEWHERE;
 
 	copy->is_lost = true;
-	copy->lost_link = upto(model->n_links);
+	copy->lost_link = test_below(model->n_links);
 	copy->is_lost_after = one_in(2);
 	copy->is_lost_in_relay = false;
 	if (model->end == RECEIVER_ELSEWHERE &&
@@ -413,7 +410,7 @@ static int64_t send_segment(struct world *world, struct model *model,
 	const bool has_relay =
 		model->links[0].is_relay || model->links[1].is_relay ||
 		model->links[2].is_relay || model->links[3].is_relay;
-	const uint32_t n_lost = one_in(5) ? 1 + upto(3) : 0;
+	const uint32_t n_lost = one_in(5) ? 1 + test_below(3) : 0;
 	bool is_again = false;
 
 	for (uint32_t i = 0; i < n_lost; i++, is_again = true) {
@@ -445,7 +442,8 @@ static void send_all(struct world *world, struct model *model)
 	int64_t ns = 0;
 
 	for (uint32_t at = 0; at < model->n_bytes; at = to) {
-		to = at + (uint32_t)min_u64(1 + upto(9000), model->n_bytes - at);
+		to = at + (uint32_t)min_u64(1 + test_below(9000),
+					    model->n_bytes - at);
 		ns = max_i64(ns, model->bytes[to - 1].copied_ns) + some_us(300);
 		send_segment(world, model, at, to, ns);
 	}
@@ -477,8 +475,9 @@ static void read_all(struct world *world, struct model *model)
 	int64_t ns = 0;
 
 	for (uint32_t at = 0; at < model->n_bytes; at = to) {
-		to = at + (uint32_t)min_u64(1 + upto(one_in(2) ? 4000 : 100),
-					    model->n_bytes - at);
+		to = at +
+		     (uint32_t)min_u64(1 + test_below(one_in(2) ? 4000 : 100),
+				       model->n_bytes - at);
 		ns = max_i64(ns, model->bytes[to - 1].ready_ns) + some_us(2000);
 		add(world, model, NETOBS_TRACE_READ, ns, at, to);
 		for (uint32_t i = at; i < to; i++)
@@ -495,7 +494,8 @@ static void acknowledge_all(struct world *world, struct model *model)
 	int64_t ns = 0;
 
 	for (uint32_t at = 0; at < model->n_bytes; at = to) {
-		to = at + (uint32_t)min_u64(1 + upto(6000), model->n_bytes - at);
+		to = at + (uint32_t)min_u64(1 + test_below(6000),
+					    model->n_bytes - at);
 		for (uint32_t i = at; i < to; i++)
 			ns = max_i64(ns, model->bytes[i].segment_ns);
 		ns += some_us(500);
@@ -537,11 +537,11 @@ static void simulate(struct world *world, struct model *model, uint64_t id)
 
 	*model = (struct model){
 		.id = id,
-		.end = (enum end)(one_in(2) ? HERE : upto(ENDS)),
-		.base = one_in(2) ? -(int64_t)upto(BYTES_MAX) :
-				    (int64_t)upto(1000) << 32,
-		.n_bytes = 1 + upto(one_in(2) ? BYTES_MAX : 500),
-		.n_links = 1 + upto(HOPS_MAX),
+		.end = (enum end)(one_in(2) ? HERE : test_below(ENDS)),
+		.base = one_in(2) ? -(int64_t)test_below(BYTES_MAX) :
+				    (int64_t)test_below(1000) << 32,
+		.n_bytes = 1 + test_below(one_in(2) ? BYTES_MAX : 500),
+		.n_links = 1 + test_below(HOPS_MAX),
 		.reports_late = one_in(2),
 	};
 	for (uint32_t i = 0; i < model->n_links; i++)
@@ -742,7 +742,6 @@ TEST(each_byte_has_the_journey_that_it_made)
 {
 	struct world world = { 0 };
 
-	srandom(test_seed());
 	for (uint64_t id = AT_ONCE; id < CONNECTIONS; id += AT_ONCE)
 		run_connections(&world, id);
 	free(world.events);
@@ -753,7 +752,6 @@ TEST(events_that_are_missing_make_no_holes)
 {
 	struct world world = { .is_lossy = true };
 
-	srandom(test_seed());
 	for (uint64_t id = AT_ONCE; id < CONNECTIONS; id += AT_ONCE)
 		run_connections(&world, id);
 	free(world.events);

@@ -241,19 +241,15 @@ TEST(any_part_of_a_file_is_read_within_its_bounds)
 
 TEST(changed_files_have_names_or_none)
 {
-	unsigned int seed = test_seed();
-
 	for (int round = 0; round < 20000; round++) {
-		const size_t i = (size_t)rand_r(&seed) % ARRAY_SIZE(files);
+		const size_t i = test_below(ARRAY_SIZE(files));
 		char *text = strdup(files[i].text);
 		const size_t len = strlen(text);
 
-		for (int n = 1 + rand_r(&seed) % 4; len && n; n--)
-			text[(size_t)rand_r(&seed) % len] =
-				(char)(1 + rand_r(&seed) % 255);
+		for (int n = 1 + test_below(4); len && n; n--)
+			text[test_below(len)] = (char)(1 + test_below(255));
 		check_any(files[i].read, text);
-		check_any(files[(size_t)rand_r(&seed) % ARRAY_SIZE(files)].read,
-			  text);
+		check_any(files[test_below(ARRAY_SIZE(files))].read, text);
 		free(text);
 	}
 }

@@ -488,24 +488,23 @@ enum { CONTAINERS = 60 };
 /* Containers come and go at random; each that has a file then gets its name. */
 CASE(at_any_time_containers_have_their_own_names)
 {
-	unsigned int seed = test_seed();
 	bool is_made[CONTAINERS] = { 0 };
 	char id[CONTAINER_ID_SIZE], name[32], path[PATH_MAX];
 
 	open_names(f);
 	for (int round = 0; round < 300; round++) {
-		const unsigned int i = (unsigned int)rand_r(&seed) % CONTAINERS;
+		const unsigned int i = test_below(CONTAINERS);
 
 		id_of(i, id);
 		snprintf(name, sizeof(name), "name-%u", i);
-		if (rand_r(&seed) % 3 == 0) {
+		if (test_below(3) == 0) {
 			snprintf(path, sizeof(path), DOCKER "/%s", id);
 			make_dir(f, path); /* its file may come later */
 		} else if (!is_made[i]) {
 			make_docker(f, id, name);
 			is_made[i] = true;
 		}
-		if (rand_r(&seed) % 2)
+		if (test_below(2))
 			loop_dispatch(&f->loop);
 		assert_true(!*name_of(f, id, "") ||
 			    !strcmp(name_of(f, id, ""), name));

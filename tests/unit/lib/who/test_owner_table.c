@@ -152,20 +152,19 @@ CASE(sockets_are_found_by_the_time_of_their_packets)
 	size_t n = 0;
 	int64_t now_ns = STEP_NS;
 
-	srand(test_seed());
 	for (int step = 0; step < STEPS; step++, now_ns += STEP_NS) {
-		struct truth *one = &sockets[(size_t)rand() % SOCKETS];
-		const uint32_t address = (uint32_t)rand() % ADDRESSES;
+		struct truth *one = &sockets[test_below(SOCKETS)];
+		const uint32_t address = test_below(ADDRESSES);
 		const int64_t at_ns =
-			now_ns - rand() % 40 * STEP_NS - STEP_NS / 2;
+			now_ns - test_below(40) * STEP_NS - STEP_NS / 2;
 		enum owner_found found;
 		uint32_t pid;
 
-		if (n < SOCKETS && rand() % 4 == 0) {
+		if (n < SOCKETS && test_below(4) == 0) {
 			sockets[n] = (struct truth){
 				.cookie = n + 1,
-				.address = (uint32_t)rand() % ADDRESSES,
-				.pid = 1 + (uint32_t)rand() % 5,
+				.address = test_below(ADDRESSES),
+				.pid = 1 + test_below(5),
 				.from_ns = now_ns,
 				.to_ns = INT64_MAX,
 			};
@@ -375,7 +374,7 @@ CASE(all_are_found_while_the_table_grows)
 		owner_table_note(&f->table, &event);
 		assert_in_range(f->table.n_buckets, i + 1 < 1024 ? 1024 : i + 1,
 				i + 2 < 1024 ? 1024 : i + 2);
-		f->key.netns = (uint32_t)rand() % (i + 1);
+		f->key.netns = test_below(i + 1);
 		assert_int_equal(find_at(f, STEP_NS), OWNER_FOUND);
 		assert_int_equal(f->entry->owner.pid_tgid >> 32,
 				 1 + f->key.netns);
