@@ -9,7 +9,6 @@
 
 #include "alerts/alert_set.h"
 #include "host.h"
-#include "prog_alerts.h"
 #include "prog_test.h"
 
 enum {

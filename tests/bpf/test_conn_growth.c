@@ -10,7 +10,6 @@
 #include "engine/connections.h"
 #include "bpf/store/hash.h"
 #include "engine/map.h"
-#include "prog_connections.h"
 #include "prog_skeleton.h"
 #include "prog_test.h"
 #include "tcp_frames.h"

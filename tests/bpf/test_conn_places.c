@@ -9,7 +9,6 @@
 
 #include "bpf/store/conn_places.h"
 #include "host.h"
-#include "prog_connections.h"
 #include "prog_test.h"
 #include "tcp_frames.h"
 

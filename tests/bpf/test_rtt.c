@@ -6,7 +6,6 @@
  */
 #include "lib_test.h"
 
-#include "prog_connections.h"
 #include "prog_test.h"
 #include "tcp_frames.h"
 

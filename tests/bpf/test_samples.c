@@ -7,7 +7,7 @@
 #include "bpf/parse/wire.h"
 #include "host.h"
 #include "lib_test.h"
-#include "prog_flows.h"
+#include "prog.h"
 #include "prog_skeleton.h"
 #include "samples.h"
 

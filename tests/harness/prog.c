@@ -3,8 +3,6 @@
 
 #include "base/util.h"
 #include "host.h"
-#include "prog_alerts.h"
-#include "prog_connections.h"
 #include "prog_skeleton.h"
 
 #include "flows_default.skel.h"

@@ -101,4 +101,79 @@ static inline size_t prog_l1_buckets(const struct prog *prog)
 	return (size_t)prog->n_cpus * prog->options.l1_buckets;
 }
 
+/* ---- What they have counted ---------------------------------------------------------- */
+
+/* Entries of one generation, one per key. */
+struct prog_flows {
+	size_t n;
+	struct flow_entry entries[PROG_FLOWS];
+};
+
+/* How many of L1's entries are taken on all CPUs. */
+size_t prog_l1_used(const struct prog *prog, __u32 generation);
+
+/* A flow in the overflow table, of all CPUs: 0 or -ENOENT. */
+int prog_overflow_lookup(const struct prog *prog, __u32 generation,
+			 const struct flow_key *key,
+			 struct flow_tally *ret_tally);
+
+/* How many entries are in the overflow table. */
+size_t prog_overflow_used(const struct prog *prog, __u32 generation);
+
+/* Take a generation's overflow table away from the programs. */
+int prog_remove_overflow(struct prog *prog, __u32 generation);
+
+/* Everything of a generation: L1, logs and the overflow table; notices are read. */
+int prog_flows(struct prog *prog, __u32 generation, struct prog_flows *ret_flows);
+const struct flow_entry *prog_find(const struct prog_flows *flows,
+				   const struct flow_key *key);
+
+/* Sum of all CPUs' counters. */
+struct counters prog_counters(const struct prog *prog, __u32 generation);
+
+/* What is missing for seen = entries + unparsed + lost; 0 and 0. */
+struct count prog_unaccounted(const struct counters *counters,
+			      const struct prog_flows *flows);
+
+/* ---- Connections ---------------------------------------------------------------------- */
+
+/* The entry of a connection, by a packet's key; its parts are NULL if there is none. */
+struct connection prog_connection(const struct prog *prog,
+				  const struct flow_key *key);
+
+/* By the place of a connection; its parts are NULL if its place has no body. */
+struct connection prog_connection_at(const struct prog *prog, __u32 place);
+
+/* Add a part of the bodies: 0 or a negated errno. */
+int prog_grow(struct prog *prog);
+
+/* The sum of all CPUs' counters of connections. */
+struct conn_counters prog_conn_counters(const struct prog *prog);
+
+/* For prog.c: 0 or a negated errno. The programs are not loaded yet. */
+int prog_size_connections(struct prog *prog);
+
+/* They are. */
+int prog_open_connections(struct prog *prog);
+int prog_reset_connections(struct prog *prog);
+void prog_close_connections(struct prog *prog);
+
+/* ---- Rules about connections ------------------------------------------------------------ */
+
+/* Forget rules, their counts and their silences. */
+int prog_reset_alerts(struct prog *prog);
+
+/* Read the alerts that there are: prog.on_alert. */
+void prog_read_alerts(struct prog *prog);
+
+/* What rules have counted on all CPUs, by slot. */
+struct alert_count prog_alert_count(const struct prog *prog, __u32 slot);
+
+/* For prog.c: 0 or a negated errno. The programs are not loaded yet. */
+int prog_size_alerts(struct prog *prog);
+
+/* They are. */
+int prog_open_alerts(struct prog *prog);
+void prog_close_alerts(struct prog *prog);
+
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "prog_alerts.h"
+#include "prog.h"
 
 #include "prog_skeleton.h"
 

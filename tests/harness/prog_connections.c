@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "prog_connections.h"
+#include "prog.h"
 
 #include "bpf/store/conn_places.h"
 #include "prog_skeleton.h"

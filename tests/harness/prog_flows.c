@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "prog_flows.h"
+#include "prog.h"
 
 #include "bpf/store/log.h"
 #include "bpf/store/tally.h"

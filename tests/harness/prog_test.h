@@ -5,7 +5,7 @@
 
 #include "lib_test.h"
 #include "packet.h"
-#include "prog_flows.h"
+#include "prog.h"
 
 /* Programs with these knobs, without flows. The last ones end with the process. */
 struct prog *prog_test_open(const struct prog_options *options);

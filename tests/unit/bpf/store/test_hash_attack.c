@@ -23,7 +23,6 @@ enum {
 struct draw {
 	uint64_t base[LANES];
 	uint64_t deltas[SUBSET_BITS][LANES];
-	uint64_t secret_state;
 	uint32_t bits; /* 2^bits flows */
 };
 
@@ -31,12 +30,6 @@ struct family {
 	const char *name;
 	void (*vary)(const struct draw *draw, uint64_t *lanes, uint32_t i);
 };
-
-static uint64_t next_random(uint64_t *state)
-{
-	*state += 0x9e3779b97f4a7c15;
-	return hash_finish(*state);
-}
 
 /* Part @k of @n equal ones of the bits of @i. */
 static uint64_t part_of(const struct draw *draw, uint32_t i, int k, int n)
@@ -221,38 +214,38 @@ static const struct family families[] = {
 enum { N_FAMILIES = sizeof(families) / sizeof(families[0]), N_LARGE = 3 };
 
 /* A difference of one or two octets, as an attacker may try: never none. */
-static void draw_delta(uint64_t *state, uint64_t *ret_delta)
+static void draw_delta(uint64_t *ret_delta)
 {
-	size_t lane = next_random(state) % LANES;
+	size_t lane = test_random() % LANES;
 	uint64_t difference[2];
 
 	for (int k = 0; k < 2; k++) {
-		difference[k] = next_random(state) % 255 + 1;
-		difference[k] <<= next_random(state) % 8 * 8;
+		difference[k] = test_random() % 255 + 1;
+		difference[k] <<= test_random() % 8 * 8;
 	}
 	ret_delta[lane] = difference[0];
 	if (difference[0] != difference[1])
-		ret_delta[next_random(state) % LANES] ^= difference[1];
+		ret_delta[test_random() % LANES] ^= difference[1];
 }
 
-static struct draw draw_one(uint64_t *state, uint32_t n)
+static struct draw draw_one(uint32_t n)
 {
 	struct draw draw = { .bits = (uint32_t)__builtin_ctz(n) };
 
 	for (int k = 0; k < LANES; k++)
-		draw.base[k] = next_random(state);
+		draw.base[k] = test_random();
 	for (int bit = 0; bit < SUBSET_BITS; bit++)
-		draw_delta(state, draw.deltas[bit]);
+		draw_delta(draw.deltas[bit]);
 	return draw;
 }
 
-static struct hash_secret draw_secret(uint64_t *state)
+static struct hash_secret draw_secret(void)
 {
 	uint32_t words[sizeof(struct hash_secret) / sizeof(uint32_t)];
 	struct hash_secret secret;
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		words[i] = (uint32_t)next_random(state);
+		words[i] = (uint32_t)test_random();
 	memcpy(&secret, words, sizeof(secret));
 	return secret;
 }
@@ -395,11 +388,11 @@ typedef uint64_t (*hash_fn)(const struct family *family, struct flow_key *key,
 			    const struct hash_secret *secret);
 
 static struct fault attack_once(const struct family *family, hash_fn hash,
-				uint64_t *seed, uint32_t n)
+				uint32_t n)
 {
 	static uint64_t hashes[LARGE];
-	struct hash_secret secret = draw_secret(seed);
-	struct draw draw = draw_one(seed, n);
+	struct hash_secret secret = draw_secret();
+	struct draw draw = draw_one(n);
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct flow_key key = member(family, &draw, i);
@@ -414,13 +407,12 @@ static struct fault attack_once(const struct family *family, hash_fn hash,
  * has many that do: one attack in some thousands finds such a secret. A hash that can
  * be attacked fails with most secrets, so two of three attacks have to succeed.
  */
-static void attack(const struct family *family, hash_fn hash, uint64_t *seed,
-		   uint32_t n)
+static void attack(const struct family *family, hash_fn hash, uint32_t n)
 {
-	struct fault first = attack_once(family, hash, seed, n);
+	struct fault first = attack_once(family, hash, n);
 
 	for (int again = 0; first.text[0] && again < 2; again++) {
-		struct fault other = attack_once(family, hash, seed, n);
+		struct fault other = attack_once(family, hash, n);
 
 		if (other.text[0])
 			fail_msg("%s, %u flows: %s, then %s", family->name, n,
@@ -430,22 +422,18 @@ static void attack(const struct family *family, hash_fn hash, uint64_t *seed,
 
 TEST(flows_are_spread_as_at_random)
 {
-	uint64_t seed = test_seed();
-
 	for (int round = 0; round < ROUNDS; round++) {
 		for (int i = 0; i < N_FAMILIES; i++) {
-			attack(&families[i], hash_flow, &seed, SMALL);
-			attack(&families[i], hash_flow, &seed, MEDIUM);
+			attack(&families[i], hash_flow, SMALL);
+			attack(&families[i], hash_flow, MEDIUM);
 		}
 	}
 	for (int i = 0; i < N_LARGE; i++)
-		attack(&families[i], hash_flow, &seed, LARGE);
+		attack(&families[i], hash_flow, LARGE);
 }
 
 TEST(tunnels_are_told_apart)
 {
-	uint64_t seed = test_seed();
-
 	for (int i = 0; i < N_FAMILIES; i++) {
 		if (families[i].vary == vary_ports ||
 		    families[i].vary == vary_point ||
@@ -453,19 +441,18 @@ TEST(tunnels_are_told_apart)
 		    families[i].vary == vary_by_random_xors ||
 		    families[i].vary == vary_by_random_sums)
 			continue; /* not in the addresses alone */
-		attack(&families[i], hash_tunnel, &seed, MEDIUM);
+		attack(&families[i], hash_tunnel, MEDIUM);
 	}
 }
 
 /* Where one of a tunnel's hashes is the same for two, the other is not. */
 TEST(hashes_of_tunnels_are_independent)
 {
-	uint64_t seed = test_seed();
-	struct hash_secret secret = draw_secret(&seed);
+	struct hash_secret secret = draw_secret();
 
 	for (int i = 0; i < SMALL; i++) {
-		struct hash_secret other = draw_secret(&seed);
-		struct draw draw = draw_one(&seed, SMALL);
+		struct hash_secret other = draw_secret();
+		struct draw draw = draw_one(SMALL);
 		struct flow_key key;
 		uint32_t before;
 

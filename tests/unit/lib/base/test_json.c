@@ -19,35 +19,6 @@ TEST(numbers_are_separated_whatever_their_sign)
 	assert_string_equal(text, "[15,-15,-9223372036854775808,2]");
 }
 
-TEST(numbers_have_all_their_digits)
-{
-	char text[64], expected[64];
-	uint64_t value = 0;
-
-	for (uint64_t power = 1; power;
-	     power *= power < UINT64_MAX / 10 ? 10 : 0) {
-		for (int i = -1; i <= 1; i++) {
-			size_t len;
-
-			value = power + (uint64_t)i;
-			len = (size_t)snprintf(expected, sizeof(expected),
-					       "%lu", value);
-			/* Also where there is room for no more than that. */
-			for (size_t room = len; room < len + 30; room++) {
-				struct json json;
-
-				json_begin(&json, text, room + 1);
-				json_u64(&json, value);
-				assert_int_equal(json_end(&json), len);
-				assert_string_equal(text, expected);
-				json_begin(&json, text, len);
-				json_u64(&json, value);
-				assert_int_equal(json_end(&json), -ENOBUFS);
-			}
-		}
-	}
-}
-
 TEST(keys_fit_or_are_left_out)
 {
 	for (size_t room = 0; room < 20; room++) {

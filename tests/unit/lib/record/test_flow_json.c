@@ -72,29 +72,15 @@ TEST(plain_flow_has_the_known_fields_and_no_others)
 		"\"FlowEndReason\":1}");
 }
 
-TEST(each_optional_field_follows_its_bit)
+/* unit.fields shows that each follows its bit. */
+TEST(optional_fields_have_their_forms)
 {
-	static const struct {
-		uint64_t has;
-		const char *fields;
-	} cases[] = {
-		{ NETOBS_HAS_PORTS, "\"SrcPort\":65535,\"DstPort\":0," },
-		{ NETOBS_HAS_ICMP, "\"IcmpType\":255,\"IcmpCode\":9," },
-		{ NETOBS_HAS_TCP, "\"Flags\":274," },
-		{ NETOBS_HAS_MAC, "\"L2Bytes\":5000," },
-		{ NETOBS_HAS_MAC, "\"SrcMac\":\"00:1a:2b:3c:4d:ff\","
-				  "\"DstMac\":\"ff:ff:ff:ff:ff:ff\"" },
-		{ NETOBS_HAS_VLAN, "\"VlanId\":0" },
-		{ NETOBS_HAS_OUTER_VLAN, "\"OuterVlanId\":4095" },
-		{ NETOBS_HAS_TUNNEL, "\"TunnelType\":\"geneve\"" },
-		{ NETOBS_HAS_OUTER, "\"OuterSrcAddr\":\"fe80::1\","
-				    "\"OuterDstAddr\":\"1.2.3.4\"" },
-		{ NETOBS_HAS_VNI, "\"Vni\":16777215" },
-		{ NETOBS_HAS_OUTER_PORTS,
-		  "\"OuterSrcPort\":50000,\"OuterDstPort\":6081" },
-	};
 	struct netobs_flow flow = plain_flow();
 
+	flow.has = NETOBS_HAS_PORTS | NETOBS_HAS_ICMP | NETOBS_HAS_TCP |
+		   NETOBS_HAS_MAC | NETOBS_HAS_VLAN | NETOBS_HAS_OUTER_VLAN |
+		   NETOBS_HAS_TUNNEL | NETOBS_HAS_OUTER | NETOBS_HAS_VNI |
+		   NETOBS_HAS_OUTER_PORTS;
 	flow.src_port = 65535;
 	flow.icmp_type = 255;
 	flow.icmp_code = 9;
@@ -109,13 +95,19 @@ TEST(each_optional_field_follows_its_bit)
 	flow.vni = 0xffffff;
 	flow.outer_src_port = 50000;
 	flow.outer_dst_port = 6081;
-
-	for (size_t i = 0; i < LENGTH(cases); i++) {
-		flow.has = cases[i].has;
-		assert_contains(json_of(&flow), cases[i].fields);
-		flow.has = ~cases[i].has;
-		assert_lacks(json_of(&flow), cases[i].fields);
-	}
+	assert_string_equal(
+		json_of(&flow),
+		"{\"TimeFlowStartMs\":1700000000123,"
+		"\"TimeFlowEndMs\":1700000001000,"
+		"\"SrcAddr\":\"10.0.0.1\",\"DstAddr\":\"192.168.255.200\","
+		"\"SrcPort\":65535,\"DstPort\":0,\"Proto\":17,\"Etype\":2048,"
+		"\"IcmpType\":255,\"IcmpCode\":9,\"Bytes\":4500,\"Packets\":3,"
+		"\"L2Bytes\":5000,\"Flags\":274,\"TcpCombined\":0,\"Dscp\":46,"
+		"\"EcnSeen\":1,\"TtlMin\":63,\"TtlMax\":64,\"FlowEndReason\":1,"
+		"\"SrcMac\":\"00:1a:2b:3c:4d:ff\",\"DstMac\":\"ff:ff:ff:ff:ff:ff\","
+		"\"VlanId\":0,\"OuterVlanId\":4095,\"TunnelType\":\"geneve\","
+		"\"OuterSrcAddr\":\"fe80::1\",\"OuterDstAddr\":\"1.2.3.4\","
+		"\"OuterSrcPort\":50000,\"OuterDstPort\":6081,\"Vni\":16777215}");
 }
 
 TEST(tunnel_types_have_their_names)
@@ -137,16 +129,6 @@ TEST(tunnel_types_have_their_names)
 	}
 	flow.tunnel = LENGTH(names);
 	assert_lacks(json_of(&flow), "TunnelType");
-}
-
-TEST(counters_print_all_64_bits)
-{
-	struct netobs_flow flow = plain_flow();
-
-	flow.packets = UINT64_MAX;
-	flow.bytes = 0;
-	assert_contains(json_of(&flow),
-			"\"Bytes\":0,\"Packets\":18446744073709551615,");
 }
 
 TEST(times_before_1970_round_down)
