@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* A drain from end to end: what programs count is reported, and to the packet. */
-#include "lib_inject.h"
 #include "lib_lab.h"
 #include "lib_test.h"
 #include "lib_wait.h"
 #include "lib_witness.h"
 #include "lib_world.h"
+#include "prog.h"
 #include "flows/pipeline.h"
 
+#include <bpf/bpf.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 
@@ -92,7 +93,7 @@ static void open_lanes(struct fixture *f, uint32_t max_flows, uint32_t lanes)
 	memset(f, 0, sizeof(*f));
 	f->is_open = true;
 	f->opts.max_flows = max_flows;
-	inject_pin();
+	assert_int_equal(prog_pin(0), 0); /* its flows share L1 */
 	f->log = witness_log(&f->witness);
 	world_build(&f->host, 1, links);
 	open_pipeline(f, &options);
@@ -121,18 +122,35 @@ static void relieve(struct fixture *f)
 		assert_true(pipeline_relieve_now(&f->pipeline));
 }
 
+static void inject(const struct fixture *f, const uint8_t *frame, uint32_t len,
+		   uint32_t repeat)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame,
+		    .data_size_in = len, .repeat = repeat);
+
+	assert_int_equal(bpf_prog_test_run_opts(f->programs.fds[0], &run), 0);
+}
+
+static void inject_flow(const struct fixture *f, uint32_t flow, uint32_t packets)
+{
+	uint8_t frame[64];
+	const uint32_t len = prog_flow_frame(flow, frame);
+
+	inject(f, frame, len, packets);
+}
+
 /* @packets of each flow below @n. */
 static void inject_flows(const struct fixture *f, uint32_t n, uint32_t packets)
 {
 	for (uint32_t flow = 0; flow < n; flow++)
-		inject_flow(&f->programs, flow, packets);
+		inject_flow(f, flow, packets);
 }
 
 /* A packet of each of @n flows. */
 static void inject_relieved(struct fixture *f, uint32_t first, uint32_t n)
 {
 	for (uint32_t flow = first; flow < first + n; flow++) {
-		inject_flow(&f->programs, flow, 1);
+		inject_flow(f, flow, 1);
 		relieve(f);
 	}
 }
@@ -170,7 +188,7 @@ static void assert_conserved(const struct fixture *f, uint64_t packets,
 	assert_int_equal(stats.seen.packets, packets);
 	assert_int_equal(stats.exported.packets + lost, packets);
 	assert_int_equal(stats.exported.bytes,
-			 stats.exported.packets * INJECT_BYTES);
+			 stats.exported.packets * PROG_FLOW_BYTES);
 	assert_int_equal(f->witness.packets, stats.exported.packets);
 	assert_int_equal(f->witness.bytes, stats.exported.bytes);
 	if (!may_lose)
@@ -185,7 +203,7 @@ CASE(drain_reports_one_flow_exactly)
 
 	open_with(f, 1000);
 	before_ns = clock_boot_ns();
-	inject_flow(&f->programs, 7, 1000);
+	inject_flow(f, 7, 1000);
 	after_ns = clock_boot_ns();
 	drain(f, MERGE_FINAL);
 	assert_int_equal(f->witness.n_flows, 1);
@@ -248,7 +266,7 @@ CASE(memory_follows_the_load)
 
 	/* The kernel replaces tables in its own time. */
 	await_by(bytes_of(f) <= idle * 4 / 3, {
-		inject_flow(&f->programs, 1, 1);
+		inject_flow(f, 1, 1);
 		drain(f, MERGE_INTERVAL);
 		usleep(10000);
 		drains++;
@@ -276,7 +294,7 @@ CASE(memory_stays_below_its_cap)
 	open_with(f, 1 << 20);
 	cap = limit_memory(f, 10 << 20);
 	for (uint32_t flow = 0; flow < flows; flow++) {
-		inject_flow(&f->programs, flow, 1);
+		inject_flow(f, flow, 1);
 		if (logs_are_filling(&f->pipeline.logs) &&
 		    !pipeline_relieve_now(&f->pipeline))
 			drain(f, MERGE_EARLY);
@@ -356,7 +374,7 @@ CASE(flows_beyond_the_cap_ask_for_a_drain)
 static void inject_slowly(struct fixture *f, uint32_t flows)
 {
 	for (uint32_t flow = 0; flow < flows; flow++) {
-		inject_flow(&f->programs, flow, 1);
+		inject_flow(f, flow, 1);
 		if (flow % 100 == 99)
 			usleep(10000);
 	}
@@ -479,7 +497,7 @@ CASE(logs_that_cannot_be_mapped_in_the_last_drain_are_lost)
 	stats = stats_of(f);
 	assert_in_range(stats.lost[NETOBS_LOST_MEMORY].packets, 1, FLOWS - 1);
 	assert_int_equal(stats.lost[NETOBS_LOST_MEMORY].bytes,
-			 stats.lost[NETOBS_LOST_MEMORY].packets * INJECT_BYTES);
+			 stats.lost[NETOBS_LOST_MEMORY].packets * PROG_FLOW_BYTES);
 	assert_int_equal(stats.pending.packets, 0);
 	assert_conserved(f, FLOWS, true);
 }
@@ -490,7 +508,7 @@ CASE(miscounted_runs_delay_a_drain_and_no_more)
 	open_with(f, 1000);
 	f->pipeline.store.cpus[0].exited--;
 	for (uint32_t i = 1; i <= 3; i++) {
-		inject_flow(&f->programs, i, 5);
+		inject_flow(f, i, 5);
 		drain(f, MERGE_INTERVAL);
 		assert_conserved(f, i * 5, false);
 	}
@@ -508,8 +526,8 @@ CASE(interrupted_programs_do_not_share_a_state)
 	for (uint32_t used = 0; used < LANES_MAX; used++) {
 		for (uint32_t cpu = 0; cpu < f->pipeline.store.n_cpus; cpu++)
 			f->pipeline.store.cpus[cpu].busy = cpu % LANES_MAX < used;
-		inject_flow(&f->programs, 1, 10);
-		inject_flow(&f->programs, 2 + used, 10);
+		inject_flow(f, 1, 10);
+		inject_flow(f, 2 + used, 10);
 		for (uint32_t cpu = 0; cpu < f->pipeline.store.n_cpus; cpu++)
 			assert_int_equal(f->pipeline.store.cpus[cpu].entered,
 					 f->pipeline.store.cpus[cpu].exited);
@@ -521,7 +539,7 @@ CASE(interrupted_programs_do_not_share_a_state)
 	/* There are no more of them: further packets are counted as lost. */
 	for (uint32_t cpu = 0; cpu < f->pipeline.store.n_cpus; cpu++)
 		f->pipeline.store.cpus[cpu].busy = 1;
-	inject_flow(&f->programs, 1, 7);
+	inject_flow(f, 1, 7);
 	drain(f, MERGE_FINAL);
 	assert_int_equal(stats_of(f).lost[NETOBS_LOST_KERNEL_MEMORY].packets, 7);
 	assert_conserved(f, 20 * LANES_MAX + 7, true);
@@ -541,20 +559,22 @@ CASE(flows_beyond_every_room_are_counted_as_lost)
 	assert_true(stats.lost[NETOBS_LOST_TABLE_FULL].packets > 0);
 	assert_int_equal(stats.lost[NETOBS_LOST_TABLE_FULL].bytes,
 			 stats.lost[NETOBS_LOST_TABLE_FULL].packets *
-				 INJECT_BYTES);
+				 PROG_FLOW_BYTES);
 	assert_conserved(f, 2 * FLOWS, true);
 	assert_int_equal(f->witness.errors, 0); /* the books balance */
 }
 
 CASE(what_is_not_parsed_is_counted_by_reason)
 {
+	static const uint8_t arp[60] = { [12] = 0x08, 0x06 };
 	struct netobs_stats stats;
+	uint8_t frame[64];
 
 	open_with(f, 1000);
-	for (int i = 0; i < 3; i++)
-		inject_arp(&f->programs);
-	inject_short(&f->programs);
-	inject_flow(&f->programs, 1, 10);
+	inject(f, arp, sizeof(arp), 3);
+	prog_flow_frame(1, frame);
+	inject(f, frame, 36, 1); /* two bytes of the UDP header */
+	inject_flow(f, 1, 10);
 	drain(f, MERGE_FINAL);
 	stats = stats_of(f);
 	assert_int_equal(stats.seen.packets, 14);
@@ -571,7 +591,7 @@ CASE(what_is_not_parsed_is_counted_by_reason)
 CASE(packets_that_are_not_accounted_for_are_an_error)
 {
 	open_with(f, 1000);
-	inject_flow(&f->programs, 1, 10);
+	inject_flow(f, 1, 10);
 	f->pipeline.store.cpus[0].counters[0].seen.packets++;
 	drain(f, MERGE_FINAL);
 	assert_int_equal(f->witness.errors, 1);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Capture files through the BPF programs: counts and times are the file's. */
 #include "lib_capture.h"
-#include "lib_inject.h"
 #include "lib_test.h"
 #include "lib_witness.h"
+#include "prog.h"
 
 enum { ETHER_LEN = 14, T0 = 1600000000 };
 
@@ -38,7 +38,7 @@ static void create(struct fixture *f)
 static void add(struct fixture *f, uint32_t flow, uint32_t seconds, uint32_t us)
 {
 	uint8_t frame[64];
-	uint32_t len = inject_frame(flow, frame);
+	uint32_t len = prog_flow_frame(flow, frame);
 
 	capture_packet(&f->capture, T0 + seconds, us, frame, len, len);
 }
@@ -78,8 +78,8 @@ CASE(flows_have_the_files_times_and_sizes)
 	assert_int_equal(replay(f), 1);
 	flow = &f->witness.flows[0].flow;
 	assert_int_equal(flow->packets, 3);
-	assert_int_equal(flow->bytes, 3 * INJECT_BYTES);
-	assert_int_equal(flow->l2_bytes, 3 * (INJECT_BYTES + ETHER_LEN));
+	assert_int_equal(flow->bytes, 3 * PROG_FLOW_BYTES);
+	assert_int_equal(flow->l2_bytes, 3 * (PROG_FLOW_BYTES + ETHER_LEN));
 	assert_int_equal(flow->start_ns, T0 * NSEC_PER_SEC + 5000);
 	assert_int_equal(flow->end_ns, T0 * NSEC_PER_SEC + 2250 * NSEC_PER_MSEC);
 	assert_true(flow->has & NETOBS_HAS_MAC);
@@ -96,13 +96,13 @@ TEST(link_header_that_was_not_there_is_not_shown)
 	struct fixture f;
 
 	create_of(&f, CAPTURE_RAW);
-	inject_frame(1, frame);
-	capture_packet(&f.capture, T0, 0, frame + ETHER_LEN, INJECT_BYTES,
-		       INJECT_BYTES);
+	prog_flow_frame(1, frame);
+	capture_packet(&f.capture, T0, 0, frame + ETHER_LEN, PROG_FLOW_BYTES,
+		       PROG_FLOW_BYTES);
 	assert_int_equal(replay(&f), 1);
 	flow = &f.witness.flows[0].flow;
 	assert_int_equal(flow->packets, 1);
-	assert_int_equal(flow->bytes, INJECT_BYTES);
+	assert_int_equal(flow->bytes, PROG_FLOW_BYTES);
 	assert_false(flow->has & NETOBS_HAS_MAC);
 	assert_int_equal(flow->src[15], 1);
 	done(&f);
@@ -172,7 +172,7 @@ CASE(many_flows_come_through)
 CASE(packets_cut_short_at_any_length_are_counted)
 {
 	uint8_t frame[64];
-	uint32_t len = inject_frame(1, frame);
+	uint32_t len = prog_flow_frame(1, frame);
 	struct netobs_stats stats;
 
 	for (uint32_t cut = 0; cut <= len; cut++)
@@ -186,7 +186,7 @@ CASE(packets_cut_short_at_any_length_are_counted)
 				 stats.unparsed[NETOBS_UNPARSED_NOT_IP].packets,
 			 len + 1);
 	assert_int_equal(stats.exported.bytes,
-			 stats.exported.packets * INJECT_BYTES);
+			 stats.exported.packets * PROG_FLOW_BYTES);
 }
 
 CASE(file_that_ends_in_a_packet_gives_what_came_before)

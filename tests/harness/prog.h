@@ -74,6 +74,11 @@ void prog_close(struct prog *prog);
 /* Forget all flows, fragments and counters; write to generation 0. */
 int prog_reset(struct prog *prog);
 
+enum { PROG_FLOW_BYTES = 38 }; /* from the IP header on */
+
+/* The frame of a numbered UDP flow, from ::ffff:@flow. @return its length */
+uint32_t prog_flow_frame(uint32_t flow, uint8_t ret_frame[64]);
+
 /* Stay on one CPU from now on: this process and its children. */
 int prog_pin(unsigned int cpu);
 

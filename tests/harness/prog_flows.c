@@ -3,12 +3,28 @@
 
 #include "bpf/store/log.h"
 #include "bpf/store/tally.h"
+#include "packet.h"
 #include "prog_skeleton.h"
 
+#include <assert.h>
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+uint32_t prog_flow_frame(uint32_t flow, uint8_t ret_frame[64])
+{
+	enum { SOURCE = 14 + 12 };
+	static const struct layer layers[] = { ETH, IP4, UDP, DATA(10), {} };
+	struct packet_bytes packet;
+
+	packet_build(layers, &packet);
+	assert(packet.len == 14 + PROG_FLOW_BYTES);
+	for (int i = 0; i < 4; i++)
+		packet.bytes[SOURCE + i] = (uint8_t)(flow >> (24 - 8 * i));
+	memcpy(ret_frame, packet.bytes, packet.len);
+	return (uint32_t)packet.len;
+}
 
 /* Returns 0, or -ENOSPC when there are more keys than a test should make. */
 static int add_entry(struct prog_flows *flows, const struct flow_entry *entry)
