@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Captures through the public API: packets, interfaces, statistics, files, and their ends. */
-#include "lib_lab.h"
+#include "lib_context.h"
 #include "lib_test.h"
 #include "lib_wait.h"
 #include "capture/packets.h"
 #include "filter/filter.h"
 
 #include <netobs/capture.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -115,14 +114,6 @@ static struct netobs_capture_opts options(struct fixture *f)
 	};
 }
 
-static int dispatch(struct fixture *f)
-{
-	struct pollfd fd = { .fd = netobs_fd(f->capture), .events = POLLIN };
-
-	poll(&fd, 1, 100);
-	return netobs_dispatch(f->capture);
-}
-
 static void start(struct fixture *f)
 {
 	const struct netobs_capture_opts opts = options(f);
@@ -133,11 +124,7 @@ static void start(struct fixture *f)
 
 static void end(struct fixture *f)
 {
-	int ret = 0;
-
-	netobs_stop(f->capture);
-	await_by(ret < 0, ret = dispatch(f));
-	assert_int_equal(ret, -ECANCELED);
+	context_stop(f->capture);
 	assert_int_equal(netobs_dispatch(f->capture), -ECANCELED);
 }
 
@@ -209,7 +196,7 @@ CASE(a_callback_ends_the_call)
 	f->result = -EDOM;
 	start(f);
 	lab_send(PORT, PACKETS);
-	await_by(ret, ret = dispatch(f));
+	await_by(ret, ret = netobs_poll(f->capture, 100));
 	assert_int_equal(ret, -EDOM);
 	assert_int_equal(f->packets[NETOBS_BOTH], 1);
 	f->result = 0;
@@ -233,7 +220,7 @@ CASE(stops_amid_packets_with_all_accounted_for)
 		for (;;)
 			lab_send(PORT, PACKETS);
 	}
-	await_by(f->packets[NETOBS_BOTH], dispatch(f));
+	await_by(f->packets[NETOBS_BOTH], netobs_poll(f->capture, 100));
 	end(f);
 	assert_int_equal(netobs_capture_stats_get(f->capture, &stats), 0);
 	assert_true(stats.captured > 0);
@@ -259,10 +246,10 @@ CASE(a_result_ends_reading_in_the_middle)
 		f->ending = before + PACKETS / 2;
 		f->result = results[i];
 		lab_send(PORT, PACKETS);
-		await_by(ret == results[i], ret = dispatch(f));
+		await_by(ret == results[i], ret = netobs_poll(f->capture, 100));
 		assert_int_equal(f->packets[NETOBS_BOTH], f->ending);
 		await_by(f->packets[NETOBS_BOTH] >= before + 2 * PACKETS,
-			 assert_true(dispatch(f) >= 0));
+			 assert_true(netobs_poll(f->capture, 100) >= 0));
 		assert_int_equal(f->packets[NETOBS_BOTH], before + 2 * PACKETS);
 	}
 	end(f);

@@ -2,11 +2,10 @@
 /* An observer of drops that shares those of a context: both have each drop, whichever ends first. */
 #include "lib_context.h"
 #include "lib_test.h"
+#include "lib_wait.h"
 
 #include <netobs/alert.h>
 #include <netobs/drop.h>
-
-#include <poll.h>
 
 enum {
 	PORT = 40100, /* without a socket */
@@ -54,26 +53,9 @@ static void start_shared(struct context_fixture *f, struct shared *shared,
 
 static void await_drops(struct shared *shared, uint64_t packets)
 {
-	struct pollfd fd = { .fd = netobs_fd(shared->drops), .events = POLLIN };
-
-	while (shared->packets < packets) {
-		assert_int_equal(poll(&fd, 1, PATIENCE_MS), 1);
-		assert_true(netobs_dispatch(shared->drops) >= 0);
-	}
+	await_by(shared->packets >= packets,
+		 assert_true(netobs_poll(shared->drops, 100) >= 0));
 	assert_int_equal(shared->packets, packets);
-}
-
-static void stop_drops(struct shared *shared)
-{
-	struct pollfd fd = { .fd = netobs_fd(shared->drops), .events = POLLIN };
-	int n;
-
-	netobs_stop(shared->drops);
-	do {
-		poll(&fd, 1, PATIENCE_MS);
-		n = netobs_dispatch(shared->drops);
-	} while (n >= 0);
-	assert_int_equal(n, -ECANCELED);
 }
 
 static uint64_t dropped_in_flows(const struct context_fixture *f)
@@ -116,7 +98,7 @@ CONTEXT_TEST(both_have_each_drop)
 	context_stop(f->ctx);
 	assert_int_equal(dropped_in_flows(f), 4 * PACKETS);
 	assert_int_equal(check_sums(f), 0);
-	stop_drops(&shared);
+	context_stop(shared.drops);
 	assert_int_equal(shared.packets, 4 * PACKETS);
 	/* What came after the last record is no matter of flows. */
 	assert_int_equal(check_sums(f), 0);
@@ -133,7 +115,7 @@ CONTEXT_TEST(intervals_of_flows_bring_drops)
 	while (shared.packets < PACKETS)
 		assert_true(netobs_poll(f->ctx, PATIENCE_MS) >= 0);
 	assert_int_equal(shared.packets, PACKETS);
-	stop_drops(&shared);
+	context_stop(shared.drops);
 	netobs_free(shared.drops);
 	lab_send(PORT, PACKETS);
 	context_stop(f->ctx);
@@ -152,7 +134,7 @@ CONTEXT_TEST(the_observer_goes_on_without_the_context)
 	lab_send(PORT, PACKETS);
 	await_drops(&shared, 2 * PACKETS);
 	lab_send(PORT, PACKETS);
-	stop_drops(&shared);
+	context_stop(shared.drops);
 	assert_int_equal(shared.packets, 3 * PACKETS);
 	netobs_free(shared.drops);
 }

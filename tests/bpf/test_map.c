@@ -2,6 +2,7 @@
 /* Calls on maps that wait are made while the caller goes on. */
 #include "lib_lab.h"
 #include "lib_test.h"
+#include "lib_wait.h"
 
 #include "engine/map.h"
 
@@ -9,18 +10,12 @@
 
 #include <bpf/bpf.h>
 
-enum { PATIENCE_MS = 60000 };
-
 /* As a caller waits that has something else to do. */
 static int wait_for(struct map_grace **grace)
 {
-	uint32_t waits = 0;
 	int ret;
 
-	while ((ret = map_grace_result(grace)) == -EAGAIN) {
-		assert_in_range(++waits, 1, PATIENCE_MS);
-		usleep(1000);
-	}
+	await((ret = map_grace_result(grace)) != -EAGAIN);
 	assert_null(*grace);
 	return ret;
 }
@@ -59,10 +54,7 @@ TEST(abandoned_ones_leave_nothing)
 		usleep(1000 * wait_ms);
 		map_grace_abandon(grace);
 	}
-	for (uint32_t waits = 0; lab_count_fds() != before; waits++) {
-		assert_in_range(waits, 0, PATIENCE_MS);
-		usleep(1000);
-	}
+	lab_await_fds(before);
 }
 
 TEST(grace_periods_end)

@@ -2,6 +2,7 @@
 /* Programs that are loaded and attached while there is a use for them. */
 #include "lib_lab.h"
 #include "lib_test.h"
+#include "lib_wait.h"
 #include "lib_witness.h"
 #include "engine/program_set.h"
 #include "trace/trace_programs.h"
@@ -18,7 +19,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { PATIENCE_MS = 60000, LISTED_PORT = 9 };
+enum { LISTED_PORT = 9 };
 
 static const struct log silent;
 
@@ -122,15 +123,12 @@ static uint32_t map_id(const struct program_set *set, const char *map)
 /* The kernel frees a map after the programs that used it, by and by. */
 static void wait_until_freed(uint32_t id)
 {
-	for (uint32_t waits = 0;; waits++) {
-		cleanup_fd int fd = bpf_map_get_fd_by_id(id);
+	cleanup_fd int fd = -1;
 
-		if (fd == -ENOENT)
-			return;
-		assert_in_range(waits, 0, PATIENCE_MS);
+	await_by((fd = bpf_map_get_fd_by_id(id)) == -ENOENT, {
 		close_fd(&fd);
-		usleep(1000);
-	}
+		usleep(WAIT_STEP_US);
+	});
 }
 
 TEST(set_is_loaded_from_its_first_to_its_last_reference)
@@ -287,10 +285,7 @@ static void make_group(struct group *group)
 static void remove_group(struct group *group)
 {
 	close_fd(&group->fd);
-	for (uint32_t waits = 0; rmdir(group->path); waits++) {
-		assert_in_range(waits, 0, PATIENCE_MS);
-		usleep(1000);
-	}
+	await(!rmdir(group->path));
 	assert_int_equal(umount(group->mount), 0);
 	assert_int_equal(rmdir(group->mount), 0);
 }

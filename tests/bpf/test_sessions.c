@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* An observer of sessions by the library's API, with each of its sets of programs left out. */
-#include "lib_lab.h"
+#include "lib_context.h"
 #include "lib_test.h"
 
 #include "base/clock_ms.h"
 
-#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -74,17 +73,9 @@ static bool start(struct fixture *f, uint64_t disabled, uint32_t interval_ms)
 /* Until all is delivered. */
 static void stop(struct fixture *f)
 {
-	const int64_t deadline = now_ms() + PATIENCE_MS;
 	struct netobs_sessions_stats stats = { .sz = sizeof(stats) };
-	struct pollfd fd = { .fd = netobs_fd(f->sessions), .events = POLLIN };
-	int r = 0;
 
-	netobs_stop(f->sessions);
-	while (r >= 0 && now_ms() < deadline) {
-		poll(&fd, 1, 1000);
-		r = netobs_dispatch(f->sessions);
-	}
-	assert_int_equal(r, -ECANCELED);
+	context_stop(f->sessions);
 	assert_int_equal(netobs_sessions_stats_get(f->sessions, &stats), 0);
 	assert_int_equal(stats.ended, stats.reported + stats.lost);
 	netobs_free(TAKE_PTR(f->sessions));
@@ -310,12 +301,9 @@ CASE(open_ones_are_reported_at_the_end_if_at_all)
 static void await_open(struct fixture *f, int n, int64_t ms)
 {
 	const int64_t deadline = now_ms() + ms;
-	struct pollfd fd = { .fd = netobs_fd(f->sessions), .events = POLLIN };
 
-	while ((f->n_open[0] < n || f->n_open[1] < n) && now_ms() < deadline) {
-		poll(&fd, 1, 100);
-		assert_true(netobs_dispatch(f->sessions) >= 0);
-	}
+	while ((f->n_open[0] < n || f->n_open[1] < n) && now_ms() < deadline)
+		assert_true(netobs_poll(f->sessions, 100) >= 0);
 }
 
 CASE(the_interval_changes_while_sessions_are_followed)
