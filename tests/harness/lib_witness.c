@@ -20,15 +20,9 @@ void witness_on_flow(const struct netobs_record *record, void *user)
 	const struct netobs_flow *flow = (const void *)record;
 	struct witness *witness = user;
 
-	if (witness->n_flows == witness->capacity) {
-		uint32_t capacity = witness->capacity ? witness->capacity * 2 :
-							16;
-
-		witness->flows = reallocarray(witness->flows, capacity,
-					      sizeof(*witness->flows));
-		assert_non_null(witness->flows);
-		witness->capacity = capacity;
-	}
+	assert_true(array_reserve(&witness->flows, witness->n_flows,
+				  &witness->capacity, sizeof(*witness->flows),
+				  16));
 	witness->flows[witness->n_flows].flow = *flow;
 	copy_points(&witness->flows[witness->n_flows]);
 	witness->n_flows++;

@@ -2,9 +2,9 @@
 /* Ids of conversations: equal in both directions, different for all else, the same everywhere. */
 #include "base/conversation.h"
 
+#include "lib_addr.h"
 #include "lib_test.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 
 struct packet {
@@ -16,18 +16,12 @@ struct packet {
 static struct packet packet_of(const char *src, uint16_t src_port,
 			       const char *dst, uint16_t dst_port, uint8_t proto)
 {
-	struct packet packet = { .src = { [10] = 0xff, 0xff },
-				 .dst = { [10] = 0xff, 0xff },
-				 .src_port = src_port,
+	struct packet packet = { .src_port = src_port,
 				 .dst_port = dst_port,
 				 .proto = proto };
 
-	if (inet_pton(AF_INET, src, packet.src + 12) == 1) {
-		assert_int_equal(inet_pton(AF_INET, dst, packet.dst + 12), 1);
-		return packet;
-	}
-	assert_int_equal(inet_pton(AF_INET6, src, packet.src), 1);
-	assert_int_equal(inet_pton(AF_INET6, dst, packet.dst), 1);
+	set_addr(packet.src, src);
+	set_addr(packet.dst, dst);
 	return packet;
 }
 

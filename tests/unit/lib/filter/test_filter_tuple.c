@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Which packets match, by their addresses, ports and protocol alone. */
+#include "lib_addr.h"
 #include "lib_test.h"
 
 #include "filter/filter.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
-
-static void set_addr(uint8_t addr[16], const char *text)
-{
-	memset(addr, 0, 16);
-	if (strchr(text, ':')) {
-		assert_int_equal(inet_pton(AF_INET6, text, addr), 1);
-		return;
-	}
-	addr[10] = addr[11] = 0xff;
-	assert_int_equal(inet_pton(AF_INET, text, addr + 12), 1);
-}
 
 static const struct row {
 	const char *expression, *src, *dst;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* What merging makes of the parts of a flow, and that nothing gets lost in it. */
 #include "lib_merger.h"
+#include "lib_seed.h"
 #include "lib_test.h"
 
 static const struct rates all_packets;
@@ -355,39 +356,32 @@ TEST(tenants_are_listed_where_they_were)
 	}
 }
 
-/* A generator of its own: the same on every run. */
-static uint32_t next(uint32_t *seed, uint32_t below)
+static struct flow_entry anything(int64_t from_ns)
 {
-	*seed = *seed * 1664525 + 1013904223;
-	return (*seed >> 8) % below;
-}
-
-static struct flow_entry anything(uint32_t *seed, int64_t from_ns)
-{
-	struct flow_key key = world_key(0, 1 + next(seed, 4), next(seed, 2));
-	int64_t first_ns = from_ns + next(seed, 1000) * NSEC_PER_MSEC;
+	struct flow_key key = world_key(0, 1 + test_below(4), test_below(2));
+	int64_t first_ns = from_ns + test_below(1000) * NSEC_PER_MSEC;
 	int64_t last_ns =
-		from_ns + 999 * NSEC_PER_MSEC - next(seed, 100) * NSEC_PER_MSEC;
+		from_ns + 999 * NSEC_PER_MSEC - test_below(100) * NSEC_PER_MSEC;
 	struct flow_entry entry;
 
-	key.src_port = next(seed, 40);
-	key.proto = next(seed, 2) ? 6 : 17;
-	entry = world_entry(&key, 1 + next(seed, 5), first_ns,
+	key.src_port = test_below(40);
+	key.proto = test_below(2) ? 6 : 17;
+	entry = world_entry(&key, 1 + test_below(5), first_ns,
 			    last_ns < first_ns ? first_ns : last_ns);
-	entry.tally.attrs.marks = next(seed, 50) ? 0x10 : 0x11;
+	entry.tally.attrs.marks = test_below(50) ? 0x10 : 0x11;
 	/* Packets of a tuple that are not the same, as at two interfaces that forge it. */
-	entry.tally.bytes += next(seed, 100);
+	entry.tally.bytes += test_below(100);
 	return entry;
 }
 
-static void feed(struct merger *m, uint32_t *seed, int64_t from_ns)
+static void feed(struct merger *m, int64_t from_ns)
 {
 	struct flow_entry entries[50];
 
 	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
-		entries[i] = anything(seed, from_ns);
+		entries[i] = anything(from_ns);
 		merger_keep_entry(m, &entries[i]);
-		entries[i] = anything(seed, from_ns);
+		entries[i] = anything(from_ns);
 	}
 	merger_deliver(m, entries, ARRAY_SIZE(entries));
 }
@@ -396,7 +390,6 @@ TEST(sums_balance_whatever_comes)
 {
 	for (uint32_t round = 0; round < 128; round++) {
 		struct merge_options options = merger_every_second();
-		uint32_t seed = round;
 		struct merger m;
 
 		options.per_interface = round & 1;
@@ -410,11 +403,11 @@ TEST(sums_balance_whatever_comes)
 						     &all_packets;
 		for (int64_t t = 0; t < 12; t++) {
 			merge_begin(&m.merge,
-				    t == 11	    ? MERGE_FINAL :
-				    !next(&seed, 4) ? MERGE_EARLY :
-						      MERGE_INTERVAL,
+				    t == 11	   ? MERGE_FINAL :
+				    !test_below(4) ? MERGE_EARLY :
+						     MERGE_INTERVAL,
 				    (t + 1) * NSEC_PER_SEC);
-			feed(&m, &seed, t * NSEC_PER_SEC);
+			feed(&m, t * NSEC_PER_SEC);
 			merger_end(&m);
 		}
 		assert_int_equal(m.merge.pending.packets, 0);
@@ -502,16 +495,16 @@ static void assert_same_records(const struct merger *a, const struct merger *b)
 }
 
 /* Some come as they would from L1, and some for a second time. */
-static void feed_both(struct merger m[2], uint32_t *seed, int64_t from_ns)
+static void feed_both(struct merger m[2], int64_t from_ns)
 {
 	struct flow_entry entries[50];
 
 	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
-		entries[i] = anything(seed, from_ns);
-		if (!next(seed, 8))
-			entries[i].key.vlan = VLAN_PRESENT | next(seed, 2);
+		entries[i] = anything(from_ns);
+		if (!test_below(8))
+			entries[i].key.vlan = VLAN_PRESENT | test_below(2);
 		/* Seen until the end of the interval: it may return. */
-		if (next(seed, 2))
+		if (test_below(2))
 			entries[i].tally.last_ns = from_ns + 999 * NSEC_PER_MSEC;
 		for (int k = 0; k < 2 && i % 10 == 0; k++)
 			merger_keep_entry(&m[k], &entries[i]);
@@ -531,7 +524,6 @@ TEST(brief_flows_change_no_record)
 
 	for (uint32_t round = 0; round < 128; round++) {
 		struct merge_options options = merger_every_second();
-		uint32_t seed = round;
 		struct merger m[2];
 
 		options.active_timeout_ns = round & 1 ? 3000 * NSEC_PER_MSEC : 0;
@@ -547,7 +539,7 @@ TEST(brief_flows_change_no_record)
 				merge_begin(&m[k].merge,
 					    t == 11 ? MERGE_FINAL : MERGE_INTERVAL,
 					    (t + 1) * NSEC_PER_SEC);
-			feed_both(m, &seed, t * NSEC_PER_SEC);
+			feed_both(m, t * NSEC_PER_SEC);
 			merger_end(&m[0]);
 			merger_end(&m[1]);
 			assert_same_records(&m[0], &m[1]);

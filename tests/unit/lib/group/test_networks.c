@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Networks: the longest prefix decides, as a search of all of them finds. NETOBS_TEST_SEED repeats a run. */
+#include "lib_addr.h"
 #include "lib_seed.h"
 #include "lib_test.h"
 
-#include <arpa/inet.h>
 #include <netobs/networks.h>
-
-static void read_address(const char *text, uint8_t bytes[16])
-{
-	memset(bytes, 0, 10);
-	bytes[10] = bytes[11] = 0xff;
-	if (inet_pton(AF_INET, text, bytes + 12) != 1)
-		assert_int_equal(inet_pton(AF_INET6, text, bytes), 1);
-}
 
 static struct netobs_networks *make_networks(const struct netobs_network *list,
 					     uint32_t n)
@@ -30,7 +22,7 @@ static void check_name(const struct netobs_networks *networks,
 {
 	uint8_t bytes[16];
 
-	read_address(address, bytes);
+	set_addr(bytes, address);
 	assert_string_equal(netobs_networks_find(networks, bytes), name);
 }
 

@@ -5,10 +5,8 @@
 #include "base/clock.h"
 #include "bpf/parse/headers.h"
 #include "host/conntrack.h"
+#include "lib_addr.h"
 #include "lib_test.h"
-
-#include <arpa/inet.h>
-#include <sys/socket.h>
 
 enum { EVENTS_MAX = 16, WALK = 4096, DUE_MAX = 64 };
 
@@ -47,25 +45,14 @@ static void end(struct state *made)
 
 TEST_FIXTURE(struct state, begin, end)
 
-static struct nat_tuple tuple_of(const char *src, uint16_t src_port,
-				 const char *dst, uint16_t dst_port)
-{
-	struct nat_tuple tuple = { .src_port = htons(src_port),
-				   .dst_port = htons(dst_port),
-				   .family = AF_INET,
-				   .proto = IP_PROTO_TCP };
-
-	assert_int_equal(inet_pton(AF_INET, src, tuple.src), 1);
-	assert_int_equal(inet_pton(AF_INET, dst, tuple.dst), 1);
-	return tuple;
-}
-
 /* 10.0.0.2:@port asks 192.0.2.1:80, which is 10.0.9.9:8080, as 198.51.100.1:@post */
 static struct conntrack_entry entry_of(uint16_t port, uint16_t post)
 {
 	return (struct conntrack_entry){
-		.tuples = { tuple_of("10.0.0.2", port, "192.0.2.1", 80),
-			    tuple_of("10.0.9.9", 8080, "198.51.100.1", post) },
+		.tuples = { nat_tuple_of("10.0.0.2", port, "192.0.2.1", 80,
+					 IP_PROTO_TCP),
+			    nat_tuple_of("10.0.9.9", 8080, "198.51.100.1", post,
+					 IP_PROTO_TCP) },
 		.zone = 7,
 		.timeout_s = 30,
 	};
@@ -157,9 +144,9 @@ static struct found find(const struct state *state, const char *text)
 
 static void assert_addr4(const uint8_t addr[16], const char *text)
 {
-	uint8_t wanted[16] = { [10] = 0xff, 0xff };
+	uint8_t wanted[16];
 
-	assert_int_equal(inet_pton(AF_INET, text, wanted + 12), 1);
+	set_addr(wanted, text);
 	assert_memory_equal(addr, wanted, sizeof(wanted));
 }
 
@@ -195,8 +182,10 @@ CASE(a_begin_has_both_faces)
 CASE(an_entry_without_nat_is_no_mapping)
 {
 	const struct conntrack_entry plain = {
-		.tuples = { tuple_of("10.0.0.2", 40000, "10.0.9.9", 80),
-			    tuple_of("10.0.9.9", 80, "10.0.0.2", 40000) },
+		.tuples = { nat_tuple_of("10.0.0.2", 40000, "10.0.9.9", 80,
+					 IP_PROTO_TCP),
+			    nat_tuple_of("10.0.9.9", 80, "10.0.0.2", 40000,
+					 IP_PROTO_TCP) },
 	};
 	struct netobs_mapping mapping;
 
@@ -244,8 +233,10 @@ CASE(every_face_finds_it)
 CASE(the_address_zero_of_ipv4_is_one_as_any_other)
 {
 	const struct conntrack_entry entry = {
-		.tuples = { tuple_of("0.0.0.0", 68, "255.255.255.255", 67),
-			    tuple_of("255.255.255.255", 67, "10.0.0.9", 68) },
+		.tuples = { nat_tuple_of("0.0.0.0", 68, "255.255.255.255", 67,
+					 IP_PROTO_TCP),
+			    nat_tuple_of("255.255.255.255", 67, "10.0.0.9", 68,
+					 IP_PROTO_TCP) },
 	};
 
 	report_port(s, 40000, 10);

@@ -4,9 +4,9 @@
 
 #include "base/clock.h"
 #include "bpf/parse/headers.h"
+#include "lib_addr.h"
 #include "lib_test.h"
 
-#include <arpa/inet.h>
 #include <netobs/flow.h>
 
 enum { LOCAL_PORT = 40000, SERVICE_PORT = 80, BACKEND_PORT = 8080 };
@@ -53,13 +53,6 @@ static int tear_down(void **state)
 #define UDP_TEST(name) TEST_WITH(name, set_up, tear_down)
 #define TCP_TEST(name) TEST_WITH(name, set_up_tcp, tear_down)
 
-static void set_address(uint8_t to[16], const char *text)
-{
-	memset(to, 0, 16);
-	to[10] = to[11] = 0xff;
-	assert_int_equal(inet_pton(AF_INET, text, to + 12), 1);
-}
-
 static void note(enum connect_kind kind, const char *asked, uint64_t cookie,
 		 int64_t ms, const char *local)
 {
@@ -74,9 +67,9 @@ static void note(enum connect_kind kind, const char *asked, uint64_t cookie,
 		.kind = (uint8_t)kind,
 	};
 
-	set_address(event.tuple.local, local);
-	set_address(event.tuple.remote, BACKEND);
-	set_address(event.asked, asked);
+	set_addr(event.tuple.local, local);
+	set_addr(event.tuple.remote, BACKEND);
+	set_addr(event.asked, asked);
 	socket_translations_note(&translations.sockets, &event);
 }
 
@@ -110,8 +103,8 @@ static struct flow_entry entry_of(const struct packets *packets)
 			   .last_ns = (uint64_t)packets->last_ms * NSEC_PER_MSEC },
 	};
 
-	set_address(entry.key.src.bytes, is_answer ? BACKEND : packets->local);
-	set_address(entry.key.dst.bytes, is_answer ? packets->local : BACKEND);
+	set_addr(entry.key.src.bytes, is_answer ? BACKEND : packets->local);
+	set_addr(entry.key.dst.bytes, is_answer ? packets->local : BACKEND);
 	return entry;
 }
 
@@ -153,7 +146,7 @@ static void assert_asked_from(const char *local, const char *asked,
 	assert_false(back.has & (NETOBS_HAS_ORIG | NETOBS_HAS_ZONE));
 	if (!asked)
 		return;
-	set_address(wanted, asked);
+	set_addr(wanted, asked);
 	assert_memory_equal(there.orig_dst, wanted, sizeof(wanted));
 	assert_int_equal(there.orig_dst_port, SERVICE_PORT);
 	assert_int_equal(there.orig_src_port, LOCAL_PORT);
@@ -281,9 +274,9 @@ UDP_TEST(packets_of_another_socket_just_before_are_not_taken)
 		.kind = CONNECT_BEGIN,
 	};
 
-	set_address(event.tuple.local, LOCAL);
-	set_address(event.tuple.remote, BACKEND);
-	set_address(event.asked, SERVICE);
+	set_addr(event.tuple.local, LOCAL);
+	set_addr(event.tuple.remote, BACKEND);
+	set_addr(event.asked, SERVICE);
 	socket_translations_note(&translations.sockets, &event);
 	assert_asked(SERVICE, 990, 1100);
 	translations_close(&translations);
@@ -387,8 +380,8 @@ UDP_TEST(a_tuple_for_which_there_was_no_room_is_unclear)
 				      .side = AFTER };
 	struct face_key of_nat = key;
 
-	set_address(of_nat.tuple.src.bytes, LOCAL);
-	set_address(of_nat.tuple.dst.bytes, BACKEND);
+	set_addr(of_nat.tuple.src.bytes, LOCAL);
+	set_addr(of_nat.tuple.dst.bytes, BACKEND);
 	begin(SERVICE, COOKIE, 1000);
 	assert_asked(SERVICE, 1500, 1600);
 	translations.table.max = 1;
@@ -401,26 +394,15 @@ UDP_TEST(a_tuple_for_which_there_was_no_room_is_unclear)
 	assert_false(translation_table_has_lost(&translations.table, &of_nat));
 }
 
-static struct nat_tuple nat_tuple(const char *src, uint16_t src_port,
-				  const char *dst, uint16_t dst_port)
-{
-	struct nat_tuple tuple = { .src_port = htons(src_port),
-				   .dst_port = htons(dst_port),
-				   .family = AF_INET,
-				   .proto = IP_PROTO_UDP };
-
-	assert_int_equal(inet_pton(AF_INET, src, tuple.src), 1);
-	assert_int_equal(inet_pton(AF_INET, dst, tuple.dst), 1);
-	return tuple;
-}
-
 /* A conversation of another host, whose answers NAT sends on; zones are not known of packets. */
 static void forward(const char *client, uint16_t zone)
 {
 	const struct nat_event event = {
 		.time_ns = 1000 * NSEC_PER_MSEC,
-		.tuples = { nat_tuple(client, 1000, BACKEND, BACKEND_PORT),
-			    nat_tuple(BACKEND, BACKEND_PORT, LOCAL, LOCAL_PORT) },
+		.tuples = { nat_tuple_of(client, 1000, BACKEND, BACKEND_PORT,
+					 IP_PROTO_UDP),
+			    nat_tuple_of(BACKEND, BACKEND_PORT, LOCAL,
+					 LOCAL_PORT, IP_PROTO_UDP) },
 		.netns = 1,
 		.zone = zone,
 		.dir = NAT_REPLY,

@@ -6,9 +6,9 @@
 #include "bpf/parse/headers.h"
 #include "nat/translation_search.h"
 #include "host/host.h"
+#include "lib_addr.h"
 #include "lib_test.h"
 
-#include <arpa/inet.h>
 #include <netobs/flow.h>
 #include <sys/socket.h>
 
@@ -33,14 +33,8 @@ struct ends4 {
 
 static struct nat_tuple tuple_of(const struct ends4 *ends, uint8_t proto)
 {
-	struct nat_tuple tuple = { .src_port = htons(ends->src_port),
-				   .dst_port = htons(ends->dst_port),
-				   .family = AF_INET,
-				   .proto = proto };
-
-	assert_int_equal(inet_pton(AF_INET, ends->src, tuple.src), 1);
-	assert_int_equal(inet_pton(AF_INET, ends->dst, tuple.dst), 1);
-	return tuple;
+	return nat_tuple_of(ends->src, ends->src_port, ends->dst,
+			    ends->dst_port, proto);
 }
 
 struct report {
@@ -71,9 +65,9 @@ static void add(struct translations *translations, const struct report *report)
 
 static struct ip_addr address4(const char *text)
 {
-	struct ip_addr addr = { .bytes = { [10] = 0xff, 0xff } };
+	struct ip_addr addr;
 
-	assert_int_equal(inet_pton(AF_INET, text, &addr.bytes[12]), 1);
+	set_addr(addr.bytes, text);
 	return addr;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Conversations that records of netobs tell of, and those that several could be. */
+#include "lib_addr.h"
 #include "lib_test.h"
 
-#include <arpa/inet.h>
 #include <stdarg.h>
 
 #include "reports/record_index.h"
@@ -64,14 +64,12 @@ static void add(struct netobs_annotator *index, const char *format, ...)
 static struct flow_face make_face(const char *src, uint16_t src_port,
 				  const char *dst, uint16_t dst_port)
 {
-	struct flow_face face = { .src = { [10] = 0xff, [11] = 0xff },
-				  .dst = { [10] = 0xff, [11] = 0xff },
-				  .src_port = src_port,
+	struct flow_face face = { .src_port = src_port,
 				  .dst_port = dst_port,
 				  .proto = 6 };
 
-	assert_int_equal(inet_pton(AF_INET, src, face.src + 12), 1);
-	assert_int_equal(inet_pton(AF_INET, dst, face.dst + 12), 1);
+	set_addr(face.src, src);
+	set_addr(face.dst, dst);
 	return face;
 }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Which connections an expression chooses: by a segment of either direction, whichever end is first. */
+#include "lib_addr.h"
 #include "lib_test.h"
 
 #include "bpf/parse/headers.h"
 #include "trace/trace_state.h"
-
-#include <arpa/inet.h>
 
 struct end {
 	const char *addr;
@@ -14,12 +13,9 @@ struct end {
 
 static struct ip_addr make_addr(const char *text)
 {
-	struct ip_addr addr = { .bytes = { [10] = 0xff, 0xff } };
+	struct ip_addr addr;
 
-	if (!strchr(text, ':'))
-		assert_int_equal(inet_pton(AF_INET, text, addr.bytes + 12), 1);
-	else
-		assert_int_equal(inet_pton(AF_INET6, text, addr.bytes), 1);
+	set_addr(addr.bytes, text);
 	return addr;
 }
 
