@@ -1,41 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "lib_test.h"
-
+#include "lib_journey.h"
 #include "lib_stdout.h"
+#include "lib_test.h"
 #include "cli/trace/trace_summary.h"
-
-static struct netobs_journey make_journey(uint64_t tcp_ns, uint64_t reader_ns)
-{
-	struct netobs_journey journey = {
-		.record = { .sz = sizeof(journey),
-			    .type = NETOBS_RECORD_JOURNEY,
-			    .has = NETOBS_JOURNEY_HAS_READ |
-				   NETOBS_JOURNEY_HAS_INITIATOR,
-			    .time_ns = 1700000000000000000 },
-		.length = 1000,
-		.n_attempts = 1,
-	};
-
-	journey.part_ns[NETOBS_JOURNEY_TCP] = tcp_ns;
-	journey.part_ns[NETOBS_JOURNEY_READER] = reader_ns;
-	journey.end_ns = journey.record.time_ns + (int64_t)(tcp_ns + reader_ns);
-	return journey;
-}
-
-static struct netobs_journeys *make_sums(void)
-{
-	struct netobs_journeys *all = NULL;
-
-	assert_int_equal(netobs_journeys_new(&all), 0);
-	return all;
-}
-
-static void add(struct netobs_journeys *all, uint64_t tcp_ns, uint64_t reader_ns)
-{
-	const struct netobs_journey journey = make_journey(tcp_ns, reader_ns);
-
-	assert_int_equal(netobs_journeys_add(all, &journey), 0);
-}
 
 static const char *written(void **state)
 {
@@ -55,7 +22,7 @@ CASE(a_table_has_the_parts_that_took_time)
 	journey.n_attempts = 2;
 	journey.n_drops = 3;
 	netobs_journeys_add(all, &journey);
-	add(all, 20000, 0);
+	add_journey(all, 20000, 0);
 	trace_summary_print(all, 0);
 	text = written(state);
 	assert_string_equal(
@@ -96,7 +63,7 @@ CASE(json_has_all_series)
 	struct netobs_journeys *all = make_sums();
 	const char *text;
 
-	add(all, 9000, 1000);
+	add_journey(all, 9000, 1000);
 	trace_summary_print_json(all);
 	text = written(state);
 	assert_non_null(strstr(

@@ -1,46 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Sums of journeys: percentiles, unknown parts, more journeys than are kept. */
+#include "lib_journey.h"
 #include "lib_test.h"
 
-#include <errno.h>
-#include <string.h>
-
-#include <netobs/journeys.h>
-
 static const uint32_t ranks[] = { 0, 500, 900, 990, 1000 };
-
-static struct netobs_journey make_journey(uint64_t tcp_ns, uint64_t reader_ns)
-{
-	struct netobs_journey journey = {
-		.record = { .sz = sizeof(journey),
-			    .type = NETOBS_RECORD_JOURNEY,
-			    .has = NETOBS_JOURNEY_HAS_READ |
-				   NETOBS_JOURNEY_HAS_INITIATOR,
-			    .time_ns = 1700000000000000000 },
-		.length = 1000,
-		.n_attempts = 1,
-	};
-
-	journey.part_ns[NETOBS_JOURNEY_TCP] = tcp_ns;
-	journey.part_ns[NETOBS_JOURNEY_READER] = reader_ns;
-	journey.end_ns = journey.record.time_ns + (int64_t)(tcp_ns + reader_ns);
-	return journey;
-}
-
-static struct netobs_journeys *make_sums(void)
-{
-	struct netobs_journeys *all = NULL;
-
-	assert_int_equal(netobs_journeys_new(&all), 0);
-	return all;
-}
-
-static void add(struct netobs_journeys *all, uint64_t tcp_ns, uint64_t reader_ns)
-{
-	const struct netobs_journey journey = make_journey(tcp_ns, reader_ns);
-
-	assert_int_equal(netobs_journeys_add(all, &journey), 0);
-}
 
 static struct netobs_journey_sums sums_of(const struct netobs_journeys *all)
 {
@@ -65,7 +28,7 @@ TEST(percentiles_are_exact)
 	uint64_t ns[5];
 
 	for (uint64_t i = 1000; i >= 1; i--)
-		add(all, i * 1000, 5);
+		add_journey(all, i * 1000, 5);
 	assert_int_equal(netobs_journeys_percentiles(all, 0, NETOBS_JOURNEY_TCP,
 						     ranks, 5, ns),
 			 0);
@@ -88,7 +51,7 @@ TEST(parts_that_are_not_known_do_not_count)
 	struct netobs_journey_sums sums;
 	uint64_t ns;
 
-	add(all, 200, 300);
+	add_journey(all, 200, 300);
 	assert_string_equal(sums_of(all).name, "client > server");
 	journey.unknown_parts = 1U << NETOBS_JOURNEY_READER;
 	journey.record.has = 0;
@@ -118,7 +81,7 @@ TEST(more_journeys_than_are_kept)
 	uint64_t ns[5];
 
 	for (uint64_t i = 1; i <= n; i++)
-		add(all, i, 0);
+		add_journey(all, i, 0);
 	sums = sums_of(all);
 	assert_int_equal(sums.kept, NETOBS_JOURNEYS_KEPT_MAX);
 	assert_int_equal(sums.journeys, n);
