@@ -60,7 +60,7 @@ int stdout_restore(void **state)
 	return 0;
 }
 
-const char *stdout_written(const struct stdout_fixture *fixture)
+char *stdout_written(const struct stdout_fixture *fixture)
 {
 	static char text[64 * 1024];
 	ssize_t n = read(fixture->fd, text, sizeof(text) - 1);

@@ -16,6 +16,6 @@ int stdout_make_terminal(void **state);
 int stdout_restore(void **state);
 
 /* All that was written so far, since the last call. */
-const char *stdout_written(const struct stdout_fixture *fixture);
+char *stdout_written(const struct stdout_fixture *fixture);
 
 #endif

@@ -199,25 +199,32 @@ TEST(a_connection_is_one_row)
 	conns_free(&conns);
 }
 
+/* The line of the only one, which fits. */
+static void fit_line(struct conns *conns, enum conns_sort sort,
+		     bool has_processes, int width, char line[ROW_LINE_MAX])
+{
+	struct layout layout;
+	struct cells cells;
+
+	conns_layout(&layout, sort, has_processes);
+	layout_fit_rows(&layout, conns->list, sizeof(*conns->list), conns->n,
+			width);
+	layout_cells(&layout, conns->list, &cells);
+	layout_line(&layout, &cells, width, line);
+	assert_true(row_text_width(line) <= width);
+}
+
 /* At any width, and of any address. */
 TEST(lines_fit_and_keep_both_round_trip_times)
 {
 	struct conns conns = { .at_ns = clock_ns(CLOCK_MONOTONIC) };
+	char line[ROW_LINE_MAX];
 
 	conns_begin(&conns);
 	take(&conns, 0, 500, 123456789, 70000);
 	conns_end(&conns, CONNS_BY_RATE);
 	for (int width = 66; width < 200; width++) {
-		char line[ROW_LINE_MAX];
-		struct layout layout;
-		struct cells cells;
-
-		conns_layout(&layout, CONNS_BY_RETRANSMITS, false);
-		layout_fit_rows(&layout, conns.list, sizeof(*conns.list),
-				conns.n, width);
-		layout_cells(&layout, conns.list, &cells);
-		layout_line(&layout, &cells, width, line);
-		assert_true(row_text_width(line) <= width);
+		fit_line(&conns, CONNS_BY_RETRANSMITS, false, width, line);
 		assert_non_null(strstr(line, "192.0.2.1:40"));
 		assert_non_null(strstr(line, "123 ms"));
 		assert_non_null(strstr(line, "70000"));
@@ -228,6 +235,7 @@ TEST(lines_fit_and_keep_both_round_trip_times)
 TEST(with_processes_the_server_stays_whole)
 {
 	struct conns conns = { .at_ns = clock_ns(CLOCK_MONOTONIC) };
+	char line[ROW_LINE_MAX];
 	struct conn *conn;
 
 	conns_begin(&conns);
@@ -240,16 +248,7 @@ TEST(with_processes_the_server_stays_whole)
 	snprintf(conn->process, sizeof(conn->process),
 		 "a_client[4000000] \u2192 a_server[4000001]");
 	for (int width = 80; width < 200; width++) {
-		char line[ROW_LINE_MAX];
-		struct layout layout;
-		struct cells cells;
-
-		conns_layout(&layout, CONNS_BY_RATE, true);
-		layout_fit_rows(&layout, conns.list, sizeof(*conns.list),
-				conns.n, width);
-		layout_cells(&layout, conns.list, &cells);
-		layout_line(&layout, &cells, width, line);
-		assert_true(row_text_width(line) <= width);
+		fit_line(&conns, CONNS_BY_RATE, true, width, line);
 		assert_non_null(strstr(line, "198.151.100.202:40001"));
 		assert_non_null(strstr(line, "a_cl"));
 		assert_non_null(strstr(line, "123 ms"));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* A table as lines: their order, their width, and the end of a file's. */
+#include "lib_stdout.h"
 #include "lib_test.h"
 
 #include <fcntl.h>
@@ -36,17 +37,14 @@ static struct netobs_flow flow_at(int seconds)
 static char *table_of(bool is_file, const char *width)
 {
 	static const int starts[2][3] = { { 2, 0, 1 }, { 5, 4, 3 } };
-	static char text[8192];
 	const struct view_options by_time = { .order.sort = NETOBS_GROUP_BY_TIME,
 					      .is_file = is_file };
 	struct output output = { .kind = &output_table, .view = &by_time };
-	int fds[2], saved = dup(STDOUT_FILENO);
-	ssize_t len;
+	void *out;
+	char *text;
 
 	fflush(stdout);
-	assert_int_equal(pipe(fds), 0);
-	assert_int_equal(dup2(fds[1], STDOUT_FILENO), STDOUT_FILENO);
-	close(fds[1]);
+	stdout_make_pipe(&out);
 	setenv("TZ", "UTC", 1);
 	if (width)
 		setenv("COLUMNS", width, 1);
@@ -65,12 +63,9 @@ static char *table_of(bool is_file, const char *width)
 	}
 	output_table.close(&output);
 	stream_close(&output.stream);
-	assert_int_equal(dup2(saved, STDOUT_FILENO), STDOUT_FILENO);
-	close(saved);
-	len = read(fds[0], text, sizeof(text) - 1);
-	assert_true(len > 0);
-	text[len] = '\0';
-	close(fds[0]);
+	text = stdout_written(out);
+	assert_true(*text);
+	stdout_restore(&out);
 	return text;
 }
 

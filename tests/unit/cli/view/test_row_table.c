@@ -4,6 +4,7 @@
  * NETOBS_TEST_SEED repeats a run.
  */
 #include "lib_seed.h"
+#include "lib_stdout.h"
 #include "lib_test.h"
 
 #include "cli/view/row.h"
@@ -49,15 +50,12 @@ static void make_texts(void)
 /* The table of these, @width columns wide; NULL: as wide as it gets. */
 static char *table_of(const char *width)
 {
-	static char text[8192];
 	struct output output = { 0 };
-	int fds[2], saved = dup(STDOUT_FILENO);
-	ssize_t len;
+	void *out;
+	char *text;
 
 	fflush(stdout);
-	assert_int_equal(pipe(fds), 0);
-	assert_int_equal(dup2(fds[1], STDOUT_FILENO), STDOUT_FILENO);
-	close(fds[1]);
+	stdout_make_pipe(&out);
 	if (width)
 		setenv("COLUMNS", width, 1);
 	else
@@ -68,12 +66,9 @@ static char *table_of(const char *width)
 		row_table_write(&output, (const void *)&lines[line]);
 	row_table_close(&output);
 	stream_close(&output.stream);
-	assert_int_equal(dup2(saved, STDOUT_FILENO), STDOUT_FILENO);
-	close(saved);
-	len = read(fds[0], text, sizeof(text) - 1);
-	assert_true(len > 0);
-	text[len] = '\0';
-	close(fds[0]);
+	text = stdout_written(out);
+	assert_true(*text);
+	stdout_restore(&out);
 	return text;
 }
 
