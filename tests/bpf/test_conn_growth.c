@@ -258,8 +258,6 @@ CASE(a_table_that_grows_is_like_one_that_is_large)
 		grow_if_needed(i);
 	assert_same_tables();
 	found = check_table(&grown);
-	print_message("%u connections in %u parts, %u samples\n",
-		      found.connections, grown.n_parts, found.samples);
 	assert_true(found.connections > PEERS * 9 / 10);
 	assert_true(found.samples > 10 * PEERS);
 	assert_true(grown.n_parts >= found.connections >> grown.part_bits);
@@ -291,8 +289,6 @@ CASE(what_comes_before_its_body_has_no_wrong_value)
 		;
 	found = check_table(&grown);
 	all = check_table(&whole);
-	print_message("%u packets came too early; %u samples, not %u\n", n_late,
-		      found.samples, all.samples);
 	assert_int_equal(found.connections, all.connections);
 	assert_in_range(found.samples, all.samples / 4, all.samples - 1);
 }

@@ -340,9 +340,6 @@ TEST(the_oldest_idle_ones_give_their_place)
 	}
 	check_all(&model);
 	counters = prog_conn_counters(model.prog);
-	print_message("%u connections: %llu evicted, %llu without a place\n",
-		      model.n, (unsigned long long)model.evicted,
-		      (unsigned long long)model.refused);
 	assert_true(model.evicted > 100 && model.refused > 100);
 	assert_true(counters.refused >= model.refused);
 	assert_int_equal(counters.evicted_idle, model.evicted);
@@ -443,9 +440,6 @@ TEST(a_segment_changes_no_connection_but_its_own)
 				 frame.seq + frame.len);
 		hinted += check_hint(prog, &key, frame.egress, &conn);
 	}
-	print_message("%u of %u segments with a hint, %llu connections gone\n",
-		      hinted, SEGMENTS,
-		      (unsigned long long)prog_conn_counters(prog).evicted_idle);
 	assert_true(hinted > SEGMENTS / 2);
 	assert_true(prog_conn_counters(prog).evicted_idle > 100);
 }

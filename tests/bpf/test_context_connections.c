@@ -243,10 +243,6 @@ CONTEXT_TEST(memory_follows_the_connections)
 	assert_true(at_rest < 8 * MIB);
 	assert_in_range(kernel_bytes(), at_rest, at_rest * 5 / 4);
 	stats = connect_slowly(f, CONNECTIONS);
-	print_message("%llu connections take %llu KiB, after %llu\n",
-		      (unsigned long long)stats.used,
-		      (unsigned long long)stats.memory >> 10,
-		      (unsigned long long)at_rest >> 10);
 	assert_int_equal(stats.refused_packets, 0);
 	assert_in_range(stats.used, CONNECTIONS, CONNECTIONS + AT_ONCE - 1);
 	/* A quarter of them is free, and the rest of a part. */

@@ -289,7 +289,6 @@ CASE(no_packet_is_judged_by_half_a_list)
 	assert_int_equal(netobs_stats_get(f->ctx, &stats), 0);
 	assert_int_equal(stats.filtered.packets, 0);
 	context_assert_conserved(f->ctx);
-	print_message("%u lists, %llu packets\n", n, (unsigned long long)sent);
 }
 
 /* ---- What is refused --------------------------------------------------------------- */

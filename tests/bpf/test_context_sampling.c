@@ -224,8 +224,6 @@ CASE(rates_change_in_a_flood)
 	rules_end_flood(&flood);
 	context_stop(f->ctx);
 	assert_all(f->ctx, flood.sent, 2 + 2 * RATE_STEPS);
-	print_message("%u changes, %llu packets of each class\n", n,
-		      (unsigned long long)flood.sent[0]);
 }
 
 /* Without rules, and with an expression: all classes have one rate, in turn that of each. */

@@ -122,9 +122,6 @@ TEST(store_takes_what_is_documented)
 		assert_int_equal(store_open(&store, &usual, &silent), 0);
 		pretended_cpus = 0;
 		real = memory_of_maps() - before;
-		print_message("%d CPUs: %.1f MiB, computed %.1f MiB\n",
-			      documented[i].cpus, (double)real / (1 << 20),
-			      (double)store_bytes(&store) / (1 << 20));
 		assert_in_range(real, expected * 95 / 100, expected * 105 / 100);
 		/* Without the kernel's overhead of maps. */
 		assert_in_range(store_bytes(&store), expected * 85 / 100,

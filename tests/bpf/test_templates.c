@@ -105,9 +105,6 @@ static void check(const struct subject *subject, const struct filter *filter)
 	close_fd(&fd);
 	program_set_unref(&set);
 
-	print_message("%s: %u of %u instructions followed, of the copy %u\n",
-		      subject->program, original.verified_insns,
-		      whole.verified_insns, copy.verified_insns);
 	assert_in_range(copy.xlated_prog_len, whole.xlated_prog_len / 2,
 			UINT32_MAX);
 	assert_in_range(original.xlated_prog_len, 1, whole.xlated_prog_len - 1);

@@ -171,10 +171,6 @@ TEST(samples_are_of_the_request_that_is_answered)
 		}
 		plain += is_plain(&m);
 	}
-	print_message(
-		"%d conversations, %llu requests, %llu samples, all of %llu conversations\n",
-		CONVERSATIONS, (unsigned long long)requests,
-		(unsigned long long)samples, (unsigned long long)plain);
 	assert_true(samples > requests / 10);
 	assert_true(plain > CONVERSATIONS / 20);
 }

@@ -262,10 +262,6 @@ TEST(what_the_ends_refuse_changes_nothing)
 		refused += m.refused;
 		packets += m.n_log;
 	}
-	print_message(
-		"%llu packets of the ends, of which %llu were refused; %llu forged\n",
-		(unsigned long long)packets, (unsigned long long)refused,
-		(unsigned long long)n_forged);
 	assert_int_equal(n_accepted, 0);
 	assert_true(n_forged > packets / 2);
 	assert_true(refused < packets / 1000);
@@ -282,8 +278,5 @@ TEST(few_guesses_are_accepted_in_a_connection_found_open)
 		m.first = (int)draw_below(20) + 4;
 		converse_with_forger(&m);
 	}
-	print_message("%llu forged, %llu accepted\n",
-		      (unsigned long long)n_forged,
-		      (unsigned long long)n_accepted);
 	assert_true(n_accepted < n_forged / 1000);
 }

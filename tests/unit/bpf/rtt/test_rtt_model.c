@@ -325,15 +325,6 @@ TEST(what_is_measured_is_true)
 		packets += m.n_log;
 		refused += m.refused;
 	}
-	print_message("%d conversations, %llu packets, %llu samples, %llu by timestamps, %llu turns, "
-		      "counts of %llu directions exact\n",
-		      CONVERSATIONS, (unsigned long long)packets,
-		      (unsigned long long)samples, (unsigned long long)echoes,
-		      (unsigned long long)turns, (unsigned long long)compared);
-	print_message(
-		"%llu answers, application latency of %llu, %llu compared with think times\n",
-		(unsigned long long)answers, (unsigned long long)known,
-		(unsigned long long)answers_compared);
 	assert_true(samples > CONVERSATIONS);
 	assert_true(refused < packets / 1000); /* all are of the ends */
 	assert_true(echoes > 0);

@@ -176,9 +176,6 @@ TEST(a_usual_segment_does_what_any_does)
 		aged += outcome == USUAL_AGED;
 	}
 	assert_true(in_order > CASES / 200);
-	print_message("%u of %d were usual: %u had data, %u ended a window, "
-		      "%u changed the age\n",
-		      usual, CASES, with_data, windows, aged);
 	assert_true(with_data > CASES / 200);
 	assert_true(usual - with_data > CASES / 200);
 	assert_true(windows > CASES / 200);

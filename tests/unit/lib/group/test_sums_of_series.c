@@ -270,7 +270,6 @@ TEST(no_byte_is_lost_and_no_counter_steps_back)
 		assert_int_equal(n, records.n);
 		assert_memory_equal(&records.sum, &interval, sizeof(interval));
 	}
-	print_message("%zu series left, %zu bytes at most\n", left, most);
 	assert_true(left > SERIES / 10);
 	assert_true(total.connections_failed > 0 && total.drop_bytes > 0);
 	assert_true(total.rtt.classes[0] > 0 && total.app_latency.n > 0);
