@@ -165,19 +165,6 @@ NETOBS_API int netobs_drops_new(const struct netobs_drops_opts *opts,
 				struct netobs **ret_drops);
 
 /**
- * Share the drops that a context with NETOBS_DROPS reads: the programs run once for each drop, not once for each
- * object. Call it before netobs_start(), which cannot fail then, and use both objects on one thread.
- * Differences: on_record is called by netobs_dispatch() of the context, too, so that an interval may have
- * several records of a flow, a reason and a place; disable_features are those of the context. Either object
- * may be freed first.
- *
- * @param ctx  a started context
- * @return 0; -EINVAL: an argument is NULL; -ENOENT: the context does not observe drops, and the observer
- *         will load programs of its own; -EALREADY: the observer has been started, or shares already
- */
-NETOBS_API int netobs_drops_share(struct netobs *drops, const struct netobs *ctx);
-
-/**
  * Change the time between reports: the next one comes after @p interval_ms. Counts are not reset.
  *
  * @param interval_ms  0: the default; else at least 100

@@ -7,16 +7,10 @@
 
 /* ---- One observer ---------------------------------------------------------------------- */
 
-/* A context may share what it has; without one, there is nothing to share. */
-static int start(struct service_observer *observer, int r,
-		 int (*share)(struct netobs *netobs, const struct netobs *ctx),
-		 const struct netobs *ctx)
+static int start(struct service_observer *observer)
 {
-	if (r < 0)
-		return r;
 	observer->is_new = true;
-	r = share(observer->netobs, ctx);
-	return r && r != -ENOENT ? r : netobs_start(observer->netobs);
+	return netobs_start(observer->netobs);
 }
 
 static void free_observer(struct service_observer *observer)
@@ -62,15 +56,12 @@ static bool takes_session(struct service_observers *observers,
 	return true;
 }
 
-/* Drops that are shared come at once, also before a reload is in effect. */
 bool service_observers_takes(struct service_observers *observers,
 			     const struct netobs_record *record)
 {
 	if (record->type == NETOBS_RECORD_SESSION)
 		return takes_session(observers,
 				     (const struct netobs_session *)record);
-	if (observers->drops.is_new)
-		return false;
 	drop_totals_add(&observers->drop_totals,
 			(const struct netobs_drop *)record);
 	return true;
@@ -120,17 +111,21 @@ static int prepare_sessions(struct service_observers *observers,
 	struct service_observer *sessions = &observers->sessions;
 	NETOBS_OPTS(netobs_sessions_opts, opts, .on_record = observers->on_record,
 		    .on_log = observers->on_log, .user = observers->user);
+	int r;
 
 	if (sessions->netobs || !config->wants_sessions)
 		return 0;
 	session_choice_fill(&config->sessions, &opts);
-	return start(sessions, netobs_sessions_new(&opts, &sessions->netobs),
-		     netobs_sessions_share, ctx);
+	r = netobs_sessions_new(&opts, &sessions->netobs);
+	if (!r) { /* the context may have no names */
+		r = netobs_sessions_share(sessions->netobs, ctx);
+		r = r && r != -ENOENT ? r : start(sessions);
+	}
+	return r;
 }
 
 static int prepare_drops(struct service_observers *observers,
-			 const struct service_config *config,
-			 const struct netobs *ctx)
+			 const struct service_config *config)
 {
 	struct service_observer *drops = &observers->drops;
 	NETOBS_OPTS(netobs_drops_opts, opts,
@@ -140,8 +135,7 @@ static int prepare_drops(struct service_observers *observers,
 
 	if (drops->netobs || !config->wants_drops)
 		return 0;
-	return start(drops, netobs_drops_new(&opts, &drops->netobs),
-		     netobs_drops_share, ctx);
+	return netobs_drops_new(&opts, &drops->netobs) ?: start(drops);
 }
 
 int service_observers_prepare(struct service_observers *observers,
@@ -150,7 +144,7 @@ int service_observers_prepare(struct service_observers *observers,
 {
 	int r = prepare_sessions(observers, config, ctx);
 
-	r = r ?: prepare_drops(observers, config, ctx);
+	r = r ?: prepare_drops(observers, config);
 	if (r < 0)
 		service_observers_abandon(observers);
 	return r;

@@ -66,7 +66,7 @@ struct service_observers {
 /**
  * Start the observers that @config wants and that there are not yet. Blocks while the kernel looks at all open files.
  *
- * @param ctx  which is started; where it has names of containers or drops of flows, they are found for both
+ * @param ctx  which is started; where it has names of containers, they are found for both
  * @return 0; < 0: one cannot be started, which was logged
  */
 int service_observers_prepare(struct service_observers *observers,

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
  * What a context has for its alerts and for other observers: the conversations that alerts and
- * sessions are part of, drops, names of containers.
+ * sessions are part of, names of containers.
  */
 #include "context.h"
 
-#include "drops/drop_feed.h"
 #include "nat/translations.h"
 #include "who/sessions.h"
 
 #include <errno.h>
-#include <netobs/drop.h>
 #include <netobs/session.h>
 #include <string.h>
 
@@ -73,16 +71,6 @@ int netobs_session_conversation(struct netobs *ctx,
 	fill_time(ctx, session, &entry.tally);
 	return conversation_of_socket(&ctx->features.translations, &entry,
 				      session->netns_inode, session->pid, ret_id);
-}
-
-int netobs_drops_share(struct netobs *drops, const struct netobs *ctx)
-{
-	struct drop_feed *feed;
-
-	if (!drops || !is_context(ctx))
-		return -EINVAL;
-	feed = flow_drops_feed(&ctx->features.drops);
-	return feed ? drops_join(drops, feed) : -ENOENT;
 }
 
 int netobs_sessions_share(struct netobs *sessions, const struct netobs *ctx)

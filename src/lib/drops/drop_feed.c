@@ -93,8 +93,7 @@ static void take_batch(const struct drop_feed *feed, uint32_t n)
 			continue;
 		bpf_map_delete_elem(feed->map_fd, key);
 		fill_drop(feed, key, &feed->batch->values[i], &drop);
-		for (struct drop_taker *it = feed->takers; it; it = it->next)
-			it->take(&drop, it->ctx);
+		feed->take(&drop, feed->ctx);
 	}
 }
 
@@ -121,8 +120,7 @@ static void end_generation(struct drop_feed *feed)
 	struct drop_state *state = feed->programs.state;
 	struct count *lost = &state->lost[feed->generation];
 
-	for (struct drop_taker *it = feed->takers; it; it = it->next)
-		it->lose(lost, it->ctx);
+	feed->lose(lost, feed->ctx);
 	*lost = (struct count){ 0 };
 	state->used[feed->generation] = (struct drop_used){ 0 };
 	feed->state = FEED_IDLE;
@@ -168,7 +166,7 @@ static int await_grace(struct drop_feed *feed)
 
 /* ---- Drains ---------------------------------------------------------------------------- */
 
-static int flip_generation(struct drop_feed *feed)
+int drop_feed_begin(struct drop_feed *feed)
 {
 	uint32_t *generation = &feed->programs.state->generation;
 	int err;
@@ -185,24 +183,7 @@ static int flip_generation(struct drop_feed *feed)
 	return err;
 }
 
-static int begin_drain(struct drop_feed *feed)
-{
-	int err = flip_generation(feed);
-
-	feed->begun++;
-	if (err)
-		feed->ended = feed->begun;
-	return err;
-}
-
-/* A drain that is under way began earlier. */
-int drop_feed_ask(struct drop_feed *feed, uint64_t *ret_drain)
-{
-	*ret_drain = feed->begun + 1;
-	return feed->state == FEED_IDLE ? begin_drain(feed) : 0;
-}
-
-static int work_on(struct drop_feed *feed)
+int drop_feed_step(struct drop_feed *feed)
 {
 	int err = feed->state == FEED_GRACE ? await_grace(feed) : 0;
 
@@ -210,34 +191,22 @@ static int work_on(struct drop_feed *feed)
 		err = read_generation(feed);
 	if (err) /* the next drain of that generation reads it */
 		feed->state = FEED_IDLE;
-	return err;
-}
-
-int drop_feed_step(struct drop_feed *feed, uint64_t drain)
-{
-	int err;
-
-	if (feed->ended >= drain)
-		return 0;
-	err = feed->state == FEED_IDLE ? begin_drain(feed) : work_on(feed);
-	if (feed->state == FEED_IDLE)
-		feed->ended = feed->begun;
-	return err ?: feed->ended < drain;
+	return err ?: feed->state != FEED_IDLE;
 }
 
 /* ---- Life ------------------------------------------------------------------------------ */
 
-static int open_programs(struct drop_feed *feed, bool no_reasons,
-			 const struct log *log)
+int drop_feed_open(struct drop_feed *feed, bool no_reasons, const struct log *log)
 {
-	int err;
+	int err = -ENOMEM;
 
 	feed->batch = malloc(sizeof(*feed->batch));
-	if (!feed->batch)
-		return -ENOMEM;
-	err = drop_programs_open(&feed->programs, no_reasons, log);
-	if (err)
+	if (feed->batch)
+		err = drop_programs_open(&feed->programs, no_reasons, log);
+	if (err) {
+		drop_feed_close(feed);
 		return err;
+	}
 	clock_init(&feed->clock, CLOCK_HOST);
 	drop_names_open(&feed->names, feed->programs.has_reasons, log);
 	if (!feed->programs.has_reasons)
@@ -247,57 +216,11 @@ static int open_programs(struct drop_feed *feed, bool no_reasons,
 	return 0;
 }
 
-static void close_feed(struct drop_feed *feed)
+void drop_feed_close(struct drop_feed *feed)
 {
 	map_grace_abandon(feed->grace);
 	drop_programs_close(&feed->programs);
 	drop_names_close(&feed->names);
 	free(feed->batch);
-	free(feed);
-}
-
-int drop_feed_open(struct drop_taker *taker, bool no_reasons,
-		   const struct log *log, struct drop_feed **ret_feed)
-{
-	struct drop_feed *feed = calloc(1, sizeof(*feed));
-	int err;
-
-	if (!feed)
-		return -ENOMEM;
-	err = open_programs(feed, no_reasons, log);
-	if (err) {
-		close_feed(feed);
-		return err;
-	}
-	drop_feed_join(feed, taker);
-	*ret_feed = feed;
-	return 0;
-}
-
-void drop_feed_join(struct drop_feed *feed, struct drop_taker *taker)
-{
-	taker->next = feed->takers;
-	feed->takers = taker;
-}
-
-void drop_feed_leave(struct drop_feed *feed, struct drop_taker *taker)
-{
-	struct drop_taker **at;
-
-	if (!feed)
-		return;
-	at = &feed->takers;
-	while (*at && *at != taker)
-		at = &(*at)->next;
-	if (*at)
-		*at = taker->next;
-	if (feed->takers)
-		return;
-	close_feed(feed);
-}
-
-void drop_feed_stop(struct drop_feed *feed)
-{
-	if (!feed->takers->next)
-		drop_programs_detach(&feed->programs);
+	*feed = (struct drop_feed){ 0 };
 }

@@ -24,13 +24,10 @@ struct drops {
 	int interval_timer, work_timer;
 
 	struct filter *filter; /* NULL: all */
-	struct drop_taker taker;
-	struct drop_feed *feed; /* NULL: before the start, and after the end */
-	uint64_t drain;		/* that it waits for */
+	struct drop_feed feed; /* zeroes before the start, and after the end */
 	bool is_draining;
 	bool is_last; /* no further interval begins */
 	struct netobs_drops_stats stats;
-	uint64_t missed_before, others_before; /* that was, by other takers */
 };
 
 static loop_fn on_interval, on_work;
@@ -98,7 +95,7 @@ static void free_drops(void *object)
 {
 	struct drops *drops = object;
 
-	drop_feed_leave(drops->feed, &drops->taker);
+	drop_feed_close(&drops->feed);
 	filter_free(drops->filter);
 }
 
@@ -132,14 +129,10 @@ static void leave_out(struct drops *drops, const struct netobs_drop *drop)
 	}
 }
 
-/* Other takers may have drops before this one starts, and after it has ended. */
 static void take_drop(const struct netobs_drop *drop, void *ctx)
 {
 	struct drops *drops = ctx;
 
-	if (drops->life.state != LIFE_RUNNING &&
-	    drops->life.state != LIFE_STOPPING)
-		return;
 	if (!is_match(drops->filter, drop)) {
 		leave_out(drops, drop);
 		return;
@@ -172,19 +165,19 @@ static int on_work(void *ctx, int fd)
 	(void)fd;
 	if (!drops->is_draining)
 		return 0;
-	r = drop_feed_step(drops->feed, drops->drain);
+	r = drop_feed_step(&drops->feed);
 	drops->is_draining = r > 0;
 	if (r < 0)
 		return r;
 	if (!r && drops->opts.on_interval)
 		drops->opts.on_interval(drops->opts.user);
-	set_work_timer(drops, r ? drop_feed_wait_ms(drops->feed) : 0);
+	set_work_timer(drops, r ? drop_feed_wait_ms(&drops->feed) : 0);
 	return 0;
 }
 
 static int begin_drain(struct drops *drops)
 {
-	int err = drop_feed_ask(drops->feed, &drops->drain);
+	int err = drop_feed_begin(&drops->feed);
 
 	if (err)
 		return err;
@@ -225,68 +218,41 @@ int netobs_drops_interval_set(struct netobs *netobs, uint32_t interval_ms)
 
 /* ---- Start and stop -------------------------------------------------------------------- */
 
-static void set_taker(struct drops *drops)
-{
-	drops->taker = (struct drop_taker){ .take = take_drop,
-					    .lose = lose_drops,
-					    .ctx = drops };
-}
-
-static int open_feed(struct drops *drops)
-{
-	const bool no_reasons =
-		drops->opts.disable_features >> NETOBS_FEATURE_DROP_REASONS & 1;
-
-	set_taker(drops);
-	return drop_feed_open(&drops->taker, no_reasons, &drops->life.log,
-			      &drops->feed);
-}
-
 static int start_drops(void *owner)
 {
 	struct drops *drops = owner;
-	const struct drop_programs *programs;
-	int err = drops->feed ? 0 : open_feed(drops);
+	const bool no_reasons =
+		drops->opts.disable_features >> NETOBS_FEATURE_DROP_REASONS & 1;
+	int err;
 
+	drops->feed = (struct drop_feed){ .take = take_drop,
+					  .lose = lose_drops,
+					  .ctx = drops };
+	err = drop_feed_open(&drops->feed, no_reasons, &drops->life.log);
 	if (err)
 		return err;
-	programs = &drops->feed->programs;
-	drops->stats.has_reasons = programs->has_reasons;
-	drops->missed_before = drop_programs_missed(programs);
-	drops->others_before = programs->state->others;
+	drops->stats.has_reasons = drops->feed.programs.has_reasons;
 	drops->life.state = LIFE_RUNNING;
 	loop_repeat_timer(drops->interval_timer, drops->opts.interval_ms);
-	return 0;
-}
-
-int drops_join(struct netobs *netobs, struct drop_feed *feed)
-{
-	struct drops *drops = life_as(netobs, &life_ops);
-
-	if (!drops)
-		return -EINVAL;
-	if (drops->life.state != LIFE_NEW || drops->feed)
-		return -EALREADY;
-	set_taker(drops);
-	drops->feed = feed;
-	drop_feed_join(feed, &drops->taker);
 	return 0;
 }
 
 static void fill_missed(const struct drops *drops,
 			struct netobs_drops_stats *stats)
 {
-	const struct drop_programs *programs = &drops->feed->programs;
+	const struct drop_programs *programs = &drops->feed.programs;
 
-	stats->missed = drop_programs_missed(programs) - drops->missed_before;
-	stats->others = programs->state->others - drops->others_before;
+	if (!programs->state)
+		return;
+	stats->missed = drop_programs_missed(programs);
+	stats->others = programs->state->others;
 }
 
 static void stop_drops(void *owner)
 {
 	struct drops *drops = owner;
 
-	drop_feed_stop(drops->feed);
+	drop_programs_detach(&drops->feed.programs);
 	set_work_timer(drops, 0);
 }
 
@@ -302,7 +268,7 @@ static int step_drops(void *owner)
 		return begin_drain(drops);
 	}
 	fill_missed(drops, &drops->stats);
-	drop_feed_leave(TAKE_PTR(drops->feed), &drops->taker);
+	drop_feed_close(&drops->feed);
 	drops->life.state = LIFE_STOPPED;
 	set_work_timer(drops, 0);
 	return 0;
@@ -325,7 +291,6 @@ int netobs_drops_stats_get(const struct netobs *netobs,
 	if (!drops || !ret_stats)
 		return -EINVAL;
 	stats = drops->stats;
-	if (drops->feed && drops->life.state >= LIFE_RUNNING)
-		fill_missed(drops, &stats);
+	fill_missed(drops, &stats);
 	return sized_fill(ret_stats, &stats, sizeof(stats));
 }

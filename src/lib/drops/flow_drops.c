@@ -33,7 +33,6 @@ struct waiting_drop {
 	int64_t last_ns;       /* since 1970 */
 	int64_t first_flip_ns; /* the end of the generation of its first packet */
 	int64_t flip_ns;       /* of its last one */
-	uint64_t drain; /* of the feed: the drain that brought the drop */
 };
 
 /* ---- Waiting ---------------------------------------------------------------------------- */
@@ -88,7 +87,6 @@ static void expire_oldest(struct flow_drops *drops, struct count *count)
 
 void flow_drops_expire(struct flow_drops *drops, int64_t end_ns)
 {
-	drops->is_over = end_ns == INT64_MAX;
 	if (end_ns < drops->flip_ns)
 		drops->wait_ns = drops->flip_ns - end_ns;
 	while (!TAILQ_EMPTY(&drops->waiting) &&
@@ -143,7 +141,6 @@ static void make_wait(struct flow_drops *drops, const struct netobs_drop *drop)
 	count_add(&waiting->count, drop);
 	waiting->last_ns = drop->last_ns;
 	waiting->first_flip_ns = waiting->flip_ns = drops->flip_ns;
-	waiting->drain = drops->feed ? drops->feed->begun : 0;
 	known = find_waiting(drops, drop, &waiting->tuple);
 	if (known) { /* it waits anew, with what was there */
 		waiting->first_flip_ns = known->first_flip_ns;
@@ -178,14 +175,11 @@ void flow_drops_note(struct flow_drops *drops, const struct netobs_drop *drop)
 		make_wait(drops, drop);
 }
 
-/* Another taker may have asked for the drain, between two intervals of flows. */
 static void take_drop(const struct netobs_drop *drop, void *ctx)
 {
 	struct flow_drops *drops = ctx;
 
-	if (drops->is_over)
-		return;
-	drops->flip_ns = max_i64(drops->flip_ns, drops->feed->ended_ns);
+	drops->flip_ns = max_i64(drops->flip_ns, drops->feed.ended_ns);
 	flow_drops_note(drops, drop);
 }
 
@@ -193,8 +187,6 @@ static void lose_drops(const struct count *lost, void *ctx)
 {
 	struct flow_drops *drops = ctx;
 
-	if (drops->is_over)
-		return;
 	count_add(&drops->counts.all, lost);
 	count_add(&drops->counts.no_room, lost);
 }
@@ -250,13 +242,6 @@ static bool was_seen(const struct flow_drops *drops,
 
 /* ---- Records ---------------------------------------------------------------------------- */
 
-static const struct drop_names *names_of(const struct flow_drops *drops)
-{
-	static const struct drop_names none;
-
-	return drops->feed ? &drops->feed->names : &none;
-}
-
 /* The record's last cause is that of the latest drop. */
 static void add_drop(struct flow_drops *drops, struct netobs_flow *record,
 		     const struct waiting_drop *drop, int64_t *last_ns)
@@ -273,7 +258,7 @@ static void add_drop(struct flow_drops *drops, struct netobs_flow *record,
 		return;
 	record->has |= NETOBS_HAS_DROP_REASON;
 	record->drop_reason = drop->reason;
-	drop_names_cause(names_of(drops), drop->reason, record->drop_cause,
+	drop_names_cause(&drops->feed.names, drop->reason, record->drop_cause,
 			 sizeof(record->drop_cause));
 }
 
@@ -325,28 +310,14 @@ static void report_failure(struct flow_drops *drops, int err)
 	log_error(drops->log, "cannot read dropped packets: %s", strerror(-err));
 }
 
-/* Drops that other takers had read since the last generation of flows belong to this one. */
-static void renew_waiting(struct flow_drops *drops, int64_t flip_ns)
-{
-	struct waiting_drop *drop;
-
-	TAILQ_FOREACH(drop, &drops->waiting, by_age) {
-		if (drop->drain <= drops->drain)
-			break;
-		drop->flip_ns = flip_ns;
-	}
-}
-
 /* A generation of flows has ended: so does one of drops. */
 static void after_flip(int64_t flip_ns, void *ctx)
 {
 	struct flow_drops *drops = ctx;
 	int err;
 
-	renew_waiting(drops, flip_ns);
 	drops->flip_ns = flip_ns;
-	drops->is_over = false;
-	err = drop_feed_ask(drops->feed, &drops->drain);
+	err = drop_feed_begin(&drops->feed);
 	if (err)
 		report_failure(drops, err);
 	drops->phase = DROPS_DRAINING;
@@ -354,13 +325,13 @@ static void after_flip(int64_t flip_ns, void *ctx)
 
 static void step_drain(struct flow_drops *drops)
 {
-	int r = drop_feed_step(drops->feed, drops->drain);
+	int r = drop_feed_step(&drops->feed);
 
 	if (r > 0)
 		return;
 	if (r < 0)
 		report_failure(drops, r);
-	drops->counts.missed = drop_programs_missed(&drops->feed->programs);
+	drops->counts.missed = drop_programs_missed(&drops->feed.programs);
 	drops->phase = DROPS_AT_REST;
 	if (!drops->options.finds_spaces)
 		return;
@@ -379,7 +350,7 @@ static bool step(uint32_t *ret_wait_ms, void *ctx)
 	else if (drops->phase == DROPS_SPACES && !spaces_step(&drops->spaces))
 		drops->phase = DROPS_AT_REST;
 	*ret_wait_ms = drops->phase == DROPS_DRAINING ?
-			       drop_feed_wait_ms(drops->feed) :
+			       drop_feed_wait_ms(&drops->feed) :
 			       0;
 	return drops->phase != DROPS_AT_REST;
 }
@@ -414,7 +385,7 @@ void flow_drops_init(struct flow_drops *drops, const struct host *host,
 		.host = host,
 		.log = log,
 		.options = *options,
-		.taker = { .take = take_drop, .lose = lose_drops, .ctx = drops },
+		.feed = { .take = take_drop, .lose = lose_drops, .ctx = drops },
 		.spaces = { .host = host, .log = log },
 		.extra = { .fill = fill_drops,
 			   .after_flip = after_flip,
@@ -433,8 +404,7 @@ int flow_drops_open(struct flow_drops *drops, const struct host *host,
 	int err;
 
 	flow_drops_init(drops, host, options, log);
-	err = drop_feed_open(&drops->taker, options->no_reasons, log,
-			     &drops->feed);
+	err = drop_feed_open(&drops->feed, options->no_reasons, log);
 	if (err)
 		flow_drops_close(drops);
 	return err;
@@ -443,7 +413,7 @@ int flow_drops_open(struct flow_drops *drops, const struct host *host,
 void flow_drops_close(struct flow_drops *drops)
 {
 	flow_drops_expire(drops, INT64_MAX);
-	drop_feed_leave(TAKE_PTR(drops->feed), &drops->taker);
+	drop_feed_close(&drops->feed);
 	spaces_done(&drops->spaces);
 	slots_free(&drops->by_tuple);
 	drops->host = NULL;

@@ -50,10 +50,7 @@ struct flow_drops {
 	const struct host *host; /* NULL: off */
 	const struct log *log;
 	struct flow_drops_options options;
-	struct drop_taker taker;
-	struct drop_feed *feed; /* NULL: drops are noted by the caller */
-	uint64_t drain;		/* its drain of this interval */
-	bool is_over; /* no record takes what is dropped from now on */
+	struct drop_feed feed; /* closed: drops are noted by the caller */
 	struct spaces spaces;
 	enum { DROPS_AT_REST, DROPS_DRAINING, DROPS_SPACES } phase;
 	int64_t flip_ns; /* end of the generation of drops that was drained last */
@@ -80,16 +77,10 @@ void flow_drops_init(struct flow_drops *drops, const struct host *host,
 /* A struct of zeroes stays as it is. */
 void flow_drops_close(struct flow_drops *drops);
 
-/** @return the feed of drops, which others may join; NULL: off */
-static inline struct drop_feed *flow_drops_feed(const struct flow_drops *drops)
-{
-	return drops->feed;
-}
-
 /* A drop of the generation that ended at flip_ns. */
 void flow_drops_note(struct flow_drops *drops, const struct netobs_drop *drop);
 
-/** Count drops until @end_ns as no_flow: no record will have them. INT64_MAX: later ones, too. */
+/** Count drops until @end_ns as no_flow: no record will have them. */
 void flow_drops_expire(struct flow_drops *drops, int64_t end_ns);
 
 #endif

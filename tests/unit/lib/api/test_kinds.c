@@ -62,10 +62,8 @@ CASE(totals_are_of_one_kind)
 	}
 }
 
-CASE(drops_and_names_are_shared_by_a_context)
+CASE(names_are_shared_by_a_context)
 {
-	assert_int_equal(netobs_drops_share(kinds->of[DROPS], kinds->of[SESSIONS]),
-			 -EINVAL);
 	assert_int_equal(netobs_sessions_share(kinds->of[SESSIONS],
 					       kinds->of[DROPS]),
 			 -EINVAL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* An observer of drops that shares those of a context: both have each drop, whichever ends first. */
+/* An observer of drops beside a context that adds drops to flows: both have each drop. */
 #include "lib_context.h"
 #include "lib_test.h"
 #include "lib_wait.h"
@@ -15,7 +15,7 @@ enum {
 	PACKETS = 40,
 };
 
-struct shared {
+struct observer {
 	struct netobs *drops;
 	uint64_t packets; /* to PORT */
 };
@@ -23,39 +23,37 @@ struct shared {
 static void note_drop(const struct netobs_record *record, void *user)
 {
 	const struct netobs_drop *drop = (const void *)record;
-	struct shared *shared = user;
+	struct observer *observer = user;
 
 	if (drop->dst_port == PORT && drop->kind != NETOBS_DROP_BENIGN)
-		shared->packets += drop->packets;
+		observer->packets += drop->packets;
 }
 
-static void make_observer(struct shared *shared, uint32_t interval_ms)
+static void make_observer(struct observer *observer, uint32_t interval_ms)
 {
 	NETOBS_OPTS(netobs_drops_opts, opts, .interval_ms = interval_ms,
-		    .on_record = note_drop, .user = shared);
+		    .on_record = note_drop, .user = observer);
 
-	*shared = (struct shared){ 0 };
-	assert_int_equal(netobs_drops_new(&opts, &shared->drops), 0);
+	*observer = (struct observer){ 0 };
+	assert_int_equal(netobs_drops_new(&opts, &observer->drops), 0);
 }
 
-static void start_shared(struct context_fixture *f, struct shared *shared,
-			 uint32_t flows_ms, uint32_t drops_ms)
+static void start_both(struct context_fixture *f, struct observer *observer,
+		       uint32_t flows_ms, uint32_t drops_ms)
 {
 	struct netobs_opts opts = context_options(&f->witness, flows_ms);
 
 	opts.flags |= NETOBS_DROPS;
 	context_start_with(f, &opts);
-	make_observer(shared, drops_ms);
-	assert_int_equal(netobs_drops_share(shared->drops, f->ctx), 0);
-	assert_int_equal(netobs_drops_share(shared->drops, f->ctx), -EALREADY);
-	assert_int_equal(netobs_start(shared->drops), 0);
+	make_observer(observer, drops_ms);
+	assert_int_equal(netobs_start(observer->drops), 0);
 }
 
-static void await_drops(struct shared *shared, uint64_t packets)
+static void await_drops(struct observer *observer, uint64_t packets)
 {
-	await_by(shared->packets >= packets,
-		 assert_true(netobs_poll(shared->drops, 100) >= 0));
-	assert_int_equal(shared->packets, packets);
+	await_by(observer->packets >= packets,
+		 assert_true(netobs_poll(observer->drops, 100) >= 0));
+	assert_int_equal(observer->packets, packets);
 }
 
 static uint64_t dropped_in_flows(const struct context_fixture *f)
@@ -83,75 +81,55 @@ static uint64_t check_sums(const struct context_fixture *f)
 	return stats.drops_pending.packets;
 }
 
-/* Also where the observer reads drops long before the flows that have them. */
 CONTEXT_TEST(both_have_each_drop)
 {
-	struct shared shared;
+	struct observer observer;
 
-	start_shared(f, &shared, LONG_MS, SHORT_MS);
+	start_both(f, &observer, LONG_MS, SHORT_MS);
 	for (uint64_t i = 1; i <= 3; i++) {
 		lab_send(PORT, PACKETS);
-		await_drops(&shared, i * PACKETS);
-		assert_true(check_sums(f) >= i * PACKETS);
+		await_drops(&observer, i * PACKETS);
 	}
 	lab_send(PORT, PACKETS);
 	context_stop(f->ctx);
 	assert_int_equal(dropped_in_flows(f), 4 * PACKETS);
 	assert_int_equal(check_sums(f), 0);
-	context_stop(shared.drops);
-	assert_int_equal(shared.packets, 4 * PACKETS);
+	context_stop(observer.drops);
+	assert_int_equal(observer.packets, 4 * PACKETS);
 	/* What came after the last record is no matter of flows. */
 	assert_int_equal(check_sums(f), 0);
-	netobs_free(shared.drops);
+	netobs_free(observer.drops);
 }
 
-/* And where the flows have drops read long before the observer's interval ends. */
-CONTEXT_TEST(intervals_of_flows_bring_drops)
+CONTEXT_TEST(flows_go_on_without_the_observer)
 {
-	struct shared shared;
+	struct observer observer;
 
-	start_shared(f, &shared, SHORT_MS, LONG_MS);
+	start_both(f, &observer, SHORT_MS, LONG_MS);
 	lab_send(PORT, PACKETS);
-	while (shared.packets < PACKETS)
-		assert_true(netobs_poll(f->ctx, PATIENCE_MS) >= 0);
-	assert_int_equal(shared.packets, PACKETS);
-	context_stop(shared.drops);
-	netobs_free(shared.drops);
+	context_stop(observer.drops);
+	assert_int_equal(observer.packets, PACKETS);
+	netobs_free(observer.drops);
 	lab_send(PORT, PACKETS);
 	context_stop(f->ctx);
 	assert_int_equal(dropped_in_flows(f), 2 * PACKETS);
-	assert_int_equal(shared.packets, PACKETS);
+	assert_int_equal(observer.packets, PACKETS);
 }
 
 CONTEXT_TEST(the_observer_goes_on_without_the_context)
 {
-	struct shared shared;
+	struct observer observer;
 
-	start_shared(f, &shared, LONG_MS, SHORT_MS);
+	start_both(f, &observer, LONG_MS, SHORT_MS);
 	lab_send(PORT, PACKETS);
 	context_stop(f->ctx);
 	netobs_free(TAKE_PTR(f->ctx));
 	lab_send(PORT, PACKETS);
-	await_drops(&shared, 2 * PACKETS);
+	await_drops(&observer, 2 * PACKETS);
 	lab_send(PORT, PACKETS);
-	context_stop(shared.drops);
-	assert_int_equal(shared.packets, 3 * PACKETS);
-	netobs_free(shared.drops);
-}
-
-CONTEXT_TEST(a_context_without_drops_has_none_to_share)
-{
-	struct shared shared;
-
-	context_start(f, LONG_MS);
-	make_observer(&shared, SHORT_MS);
-	assert_int_equal(netobs_drops_share(shared.drops, f->ctx), -ENOENT);
-	assert_int_equal(netobs_drops_share(shared.drops, NULL), -EINVAL);
-	assert_int_equal(netobs_drops_share(NULL, f->ctx), -EINVAL);
-	assert_int_equal(netobs_start(shared.drops), 0);
-	lab_send(PORT, PACKETS);
-	await_drops(&shared, PACKETS);
-	netobs_free(shared.drops);
+	context_stop(observer.drops);
+	assert_int_equal(observer.packets, 3 * PACKETS);
+	netobs_free(observer.drops);
 }
 
 /* ---- Rules ------------------------------------------------------------------------------ */
