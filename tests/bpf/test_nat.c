@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* NAT is looked for where the kernel shows how, and refused elsewhere. */
-#include "engine/flow_programs.h"
+#include "engine/store.h"
 
 #include "lib_lab.h"
 #include "lib_test.h"

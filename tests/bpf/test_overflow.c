@@ -4,7 +4,7 @@
 
 #include "base/util.h"
 #include "engine/map.h"
-#include "engine/overflow.h"
+#include "engine/store.h"
 #include "lib_lab.h"
 
 #include <bpf/bpf.h>

@@ -1,5 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "flow_programs.h"
+/*
+ * The flow programs: a set of maps for a context, and programs that share them for
+ * each kind of interfaces in each namespace.
+ *
+ * They are compiled for all options, as knobs, and for default options with and without round-trip
+ * times and translations, as constants: the verifier removes code that knobs turn off, but not what
+ * the compiler did for it. Of the latter, those with translations read the conntrack entry as a
+ * member of struct sk_buff, which takes Linux 6.2; a call of the kernel instead takes 65 ns for each
+ * outgoing packet that L1 does not have. bpf.configurations compares what they count.
+ */
+#include "store.h"
 
 #include "base/util.h"
 #include "bpf/apart.h"
@@ -11,7 +21,6 @@
 #include "flows_rtt.skel.h"
 #include "flows_rtt_nat.skel.h"
 #include "map.h"
-#include "rates.h"
 
 #include <assert.h>
 #include <bpf/bpf.h>
@@ -22,25 +31,37 @@
 
 #define RULE_COUNTS "rule_counts"
 
-/* Set the sizes of maps: one entry for features that are off. */
-static int resize_maps(const struct bpf_object *object,
-		       const struct flow_knobs *knobs)
+/*
+ * If more connections are open than the table has slots, they take turns: each is measured for so
+ * long. Ended connections are shown for as long.
+ */
+enum { CONN_IDLE_SECONDS = 10 };
+
+/* ---- Maps --------------------------------------------------------------------------- */
+
+static bool has_nat(const struct store *store)
 {
-	const uint32_t cpus = knobs->n_cpus, page = sysconf(_SC_PAGESIZE);
-	const uint32_t buckets = max_u64(knobs->conn_buckets, 1);
+	return store->options.opts->flags & NETOBS_NAT;
+}
+
+/* Set the sizes of maps: one entry for features that are off. */
+static int resize_maps(const struct bpf_object *object, const struct store *store)
+{
+	const uint32_t cpus = store->n_cpus, page = sysconf(_SC_PAGESIZE);
+	const uint32_t buckets = max_u64(store->conn_buckets, 1);
 	const uint32_t connections = buckets * CONN_WAYS;
-	const uint32_t parts = connections >> knobs->part_bits;
-	const bool has_rules = knobs->filter || knobs->may_filter;
-	const bool has_alerts = knobs->has_alerts;
-	const bool has_nat = knobs->nat;
+	const uint32_t parts = connections >> store->part_bits;
+	/* Programs with and without a filter share maps that are pinned. */
+	const bool has_rules = store->options.filter || store->options.pinned;
+	const bool has_alerts = store->options.has_alerts;
 	const struct {
 		const char *map;
 		uint32_t entries;
 	} sizes[] = {
 		{ "cpu_states", cpus },
-		{ "l1_buckets", GENERATIONS * cpus * knobs->l1_buckets },
+		{ "l1_buckets", GENERATIONS * cpus * store->l1_buckets },
 		{ RULE_COUNTS, has_rules ? cpus * RULE_SLOTS : 1 },
-		{ "log_slots", max_u64(cpus * knobs->log_slots, 1) },
+		{ "log_slots", max_u64(cpus * store->log_slots, 1) },
 		{ "outcome_slots", cpus * OUTCOME_SLOTS },
 		{ "conn_heads", connections },
 		{ "conn_rates", connections },
@@ -56,9 +77,10 @@ static int resize_maps(const struct bpf_object *object,
 		{ "alert_holds", has_alerts ? ALERT_HOLD_BUCKETS : 1 },
 		{ "alert_states", has_alerts ? parts : 1 },
 		{ "nat_seen",
-		  has_nat ? GENERATIONS * cpus * knobs->nat->seen_buckets : 1 },
-		{ "nat_counters", has_nat ? cpus : 1 },
-		{ "nat_events", has_nat ? NAT_RING_BYTES : page },
+		  has_nat(store) ? GENERATIONS * cpus * store->nat.seen_buckets :
+				   1 },
+		{ "nat_counters", has_nat(store) ? cpus : 1 },
+		{ "nat_events", has_nat(store) ? NAT_RING_BYTES : page },
 	};
 	int err = 0;
 
@@ -84,7 +106,7 @@ static int set_parts(const struct bpf_object *object, const struct conn_part *pa
 {
 	int err;
 
-	if (!part || part->bodies < 0)
+	if (part->bodies < 0)
 		return 0;
 	err = set_part(object, "conn_bodies", part->bodies);
 	return err || part->states < 0 ?
@@ -92,109 +114,128 @@ static int set_parts(const struct bpf_object *object, const struct conn_part *pa
 		       set_part(object, "alert_states", part->states);
 }
 
+struct maps_load {
+	const struct store *store;
+	const struct conn_part *part;
+	const struct pinned *adopted; /* use the maps of this set; NULL: make new ones */
+};
+
 static int prepare_maps(struct bpf_object *object, void *ctx)
 {
-	const struct flow_knobs *knobs = ctx;
+	const struct maps_load *load = ctx;
 	struct bpf_program *program;
 	int err;
 
 	bpf_object__for_each_program(program, object)
 		bpf_program__set_autoload(program, false);
-	err = resize_maps(object, knobs);
-	err = err ?: set_parts(object, knobs->part);
-	return err || !knobs->adopted ?
-		       err :
-		       pinned_reuse_maps(knobs->adopted, object);
+	err = resize_maps(object, load->store);
+	err = err ?: set_parts(object, load->part);
+	return err || !load->adopted ? err :
+				       pinned_reuse_maps(load->adopted, object);
 }
 
-static bool is_sampled(const struct flow_knobs *knobs)
+int flow_maps_load(struct store *store, const struct conn_part *part,
+		   const struct pinned *adopted, const struct log *log)
+{
+	struct maps_load load = { store, part, adopted };
+	int err;
+
+	store->maps = (struct program_set){
+		.name = "flows_bpf",
+		.elf = flows_bpf__elf_bytes,
+		.doing = "make BPF maps",
+		.log = log,
+		.prepare = prepare_maps,
+		.ctx = &load,
+	};
+	err = program_set_ref(&store->maps);
+	store->maps.ctx = NULL; /* prepare_maps() ran, and does not run again */
+	return err;
+}
+
+/* ---- Programs ----------------------------------------------------------------------- */
+
+struct programs_load {
+	const struct store *store;
+	const struct filter *filter;
+	const struct rate *rate;
+	uint16_t netns;
+	enum link_kind link;
+};
+
+static bool is_sampled(const struct programs_load *load)
 {
 	struct rate used[FILTER_RULES_MAX + 1];
 
-	return knobs->filter ? filter_rates(knobs->filter, used) > 0 :
-			       rates_number(knobs->rates, &knobs->rate) > 0;
+	return load->filter ?
+		       filter_rates(load->filter, used) > 0 :
+		       rates_number(load->store->rates.numbers, load->rate) > 0;
 }
 
-static bool has_rules(const struct flow_knobs *knobs)
+static bool has_rules(const struct programs_load *load)
 {
-	return knobs->filter && filter_is_list(knobs->filter);
+	return load->filter && filter_is_list(load->filter);
 }
 
-static bool has_rtt(const struct flow_knobs *knobs)
+static bool has_rtt(const struct store *store)
 {
-	return knobs->conn_buckets && knobs->rtt;
+	return store->conn_buckets && store->options.opts->rtt;
 }
 
-static bool has_alerts(const struct flow_knobs *knobs)
+static bool has_alerts(const struct store *store)
 {
-	return knobs->conn_buckets && knobs->has_alerts;
+	return store->conn_buckets && store->options.has_alerts;
 }
 
-static void set_rates(const struct flow_knobs *knobs,
+static void set_rates(const struct programs_load *load,
 		      struct flows_bpf__rodata *rodata)
 {
-	uint32_t number = rates_number(knobs->rates, &knobs->rate);
+	const struct rate *numbers = load->store->rates.numbers;
+	uint32_t number = rates_number(numbers, load->rate);
 
 	assert(number < RATES);
-	memcpy(rodata->config_rates, knobs->rates, sizeof(rodata->config_rates));
+	memcpy(rodata->config_rates, numbers, sizeof(rodata->config_rates));
 	rodata->config_judgement = number << JUDGED_RATE_SHIFT | JUDGED_ACCEPT;
-	rodata->config_is_sampled = is_sampled(knobs);
+	rodata->config_is_sampled = is_sampled(load);
 }
 
 static int prepare_programs(struct bpf_object *object, void *ctx)
 {
 	struct flows_bpf__rodata *rodata =
 		program_set_knobs(object, sizeof(*rodata));
-	const struct flow_knobs *knobs = ctx;
+	const struct programs_load *load = ctx;
+	const struct store *store = load->store;
 
 	if (!rodata)
 		return -ENOENT;
-	rodata->config_netns = knobs->netns;
-	rodata->config_link = knobs->link;
-	rodata->config_clock = knobs->clock;
-	rodata->config_is_filtered = !!knobs->filter;
-	rodata->config_has_rules = has_rules(knobs);
-	set_rates(knobs, rodata);
-	rodata->config_cpus = knobs->n_cpus;
-	rodata->config_lanes = knobs->lanes;
-	rodata->config_l1_buckets = knobs->l1_buckets;
-	rodata->config_log_slots = knobs->log_slots;
-	rodata->config_overflow_part = knobs->overflow_part;
-	rodata->config_rtt = has_rtt(knobs);
-	rodata->config_conn_buckets = max_u64(knobs->conn_buckets, 1);
-	rodata->config_part_bits = knobs->part_bits;
-	rodata->config_conn_idle = knobs->conn_idle;
-	rodata->config_alerts = has_alerts(knobs);
-	rodata->config_secret = knobs->secret;
-	rodata->config_has_nat = !!knobs->nat;
-	if (knobs->nat)
-		rodata->config_nat = *knobs->nat;
+	rodata->config_netns = load->netns;
+	rodata->config_link = load->link;
+	rodata->config_clock = store->options.clock;
+	rodata->config_is_filtered = !!load->filter;
+	rodata->config_has_rules = has_rules(load);
+	set_rates(load, rodata);
+	rodata->config_cpus = store->n_cpus;
+	rodata->config_lanes = store->lanes;
+	rodata->config_l1_buckets = store->l1_buckets;
+	rodata->config_log_slots = store->log_slots;
+	rodata->config_overflow_part = store->overflow.part;
+	rodata->config_rtt = has_rtt(store);
+	rodata->config_conn_buckets = max_u64(store->conn_buckets, 1);
+	rodata->config_part_bits = store->part_bits;
+	rodata->config_conn_idle = CONN_IDLE_SECONDS;
+	rodata->config_alerts = has_alerts(store);
+	rodata->config_secret = store->secret;
+	rodata->config_has_nat = has_nat(store);
+	if (has_nat(store))
+		rodata->config_nat = store->nat;
 	return 0;
 }
 
-int flow_maps_load(struct program_set *maps, const struct flow_knobs *knobs,
-		   const struct log *log)
-{
-	int err;
-
-	*maps = (struct program_set){
-		.name = "flows_bpf",
-		.elf = flows_bpf__elf_bytes,
-		.doing = "make BPF maps",
-		.log = log,
-		.prepare = prepare_maps,
-		.ctx = (void *)knobs,
-	};
-	err = program_set_ref(maps);
-	maps->ctx = NULL; /* prepare_maps() ran, and does not run again */
-	return err;
-}
-
 /* @return the features that prepare_programs() enables by the knobs */
-static uint32_t features_of(const struct flow_knobs *knobs)
+static uint32_t features_of(const struct store *store)
 {
-	return 1U << APART_ALWAYS | (uint32_t)has_rtt(knobs) << APART_RTT |
-	       (uint32_t)has_alerts(knobs) << APART_ALERTS;
+	return 1U << APART_ALWAYS | (uint32_t)has_rtt(store) << APART_RTT |
+	       (uint32_t)has_alerts(store) << APART_ALERTS;
 }
 
 #define HAS_THE_KNOBS(programs)                           \
@@ -208,47 +249,60 @@ HAS_THE_KNOBS(flows_nat_bpf);
 HAS_THE_KNOBS(flows_rtt_bpf);
 HAS_THE_KNOBS(flows_rtt_nat_bpf);
 
-static bool is_general(const struct flow_knobs *knobs)
+static bool is_general(const struct programs_load *load)
 {
-	return knobs->link != LINK_ETHERNET || knobs->clock != CLOCK_HOST ||
-	       knobs->lanes != 1 || has_rules(knobs) || is_sampled(knobs) ||
-	       has_alerts(knobs) || (knobs->nat && !knobs->nat->has_cast);
+	const struct store *store = load->store;
+
+	return load->link != LINK_ETHERNET ||
+	       store->options.clock != CLOCK_HOST || store->lanes != 1 ||
+	       has_rules(load) || is_sampled(load) || has_alerts(store) ||
+	       (has_nat(store) && !store->nat.has_cast);
 }
 
-static void choose_elf(struct program_set *set, const struct flow_knobs *knobs)
+static void choose_elf(struct program_set *set, const struct programs_load *load)
 {
 	static const void *(*const elves[2][2])(size_t *) = {
 		{ flows_default_bpf__elf_bytes, flows_nat_bpf__elf_bytes },
 		{ flows_rtt_bpf__elf_bytes, flows_rtt_nat_bpf__elf_bytes },
 	};
+	const struct store *store = load->store;
 
-	set->elf = is_general(knobs) ? flows_bpf__elf_bytes :
-				       elves[has_rtt(knobs)][!!knobs->nat];
+	set->elf = is_general(load) ? flows_bpf__elf_bytes :
+				      elves[has_rtt(store)][has_nat(store)];
 }
 
-int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,
-		       const struct log *log, struct programs *ret_programs)
+int store_load_programs_logging(struct store *store, const struct filter *filter,
+				const struct rate *rate, uint16_t netns,
+				enum link_kind link, const struct log *log,
+				struct programs *ret_programs)
 {
 	static const char *const names[] = { "netobs_ingress", "netobs_egress" };
+	struct programs_load load = { store, filter, rate, netns, link };
+	const struct pinned *pinned = store->options.pinned;
 	struct program_set set = {
 		.name = "flows_bpf",
 		.doing = "load BPF programs",
 		.log = log,
-		.base = maps,
+		.base = &store->maps,
 		.prepare = prepare_programs,
-		.ctx = (void *)knobs,
+		.ctx = &load,
 	};
 	const struct filter_frames frames = {
-		.link = knobs->link,
-		.has_wire_len = knobs->clock == CLOCK_PACKET,
-		.rates = knobs->rates,
-		.features = features_of(knobs),
+		.link = link,
+		.has_wire_len = store->options.clock == CLOCK_PACKET,
+		.rates = store->rates.numbers,
+		.features = features_of(store),
 	};
 
-	choose_elf(&set, knobs);
-	return programs_load(&set, names, knobs->direction, knobs->filter,
-			     &frames, ret_programs);
+	/* Nothing is written on a thread: there, the namespace has programs already. */
+	if (pinned && pinned->state && pinned->state->n_netns <= netns)
+		pinned->state->n_netns = netns + 1U;
+	choose_elf(&set, &load);
+	return programs_load(&set, names, store->options.opts->direction,
+			     filter, &frames, ret_programs);
 }
+
+/* ---- Use ---------------------------------------------------------------------------- */
 
 int flow_rules_read(const struct program_set *maps, uint32_t n_cpus,
 		    struct rule_count ret_totals[RULE_SLOTS])

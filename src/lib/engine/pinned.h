@@ -7,7 +7,7 @@
  *	namespaces	the network namespaces that keys have numbers of
  *	interfaces	their interfaces, for flows of those that disappear meanwhile
  *	maps/NAME	the maps of the flow programs
- *	links/NAME	links and jumps, see attach/link_pins.h
+ *	links/NAME	links and jumps, see attach/attach.h
  *
  * `state` is removed first and pinned last, so a set with it is complete. The programs are
  * not pinned: links hold them, and a process replaces them by its own.

@@ -103,13 +103,9 @@ static int find_nat(struct store *store)
 
 static int load_maps(struct store *store, const struct conn_part *first)
 {
-	struct flow_knobs knobs;
-
 	if (store->options.pinned && store_adopt(store, first))
 		return 0;
-	knobs = store_knobs(store);
-	knobs.part = first;
-	return flow_maps_load(&store->maps, &knobs, store->log);
+	return flow_maps_load(store, first, NULL, store->log);
 }
 
 static int make_first_part(const struct store *store, struct conn_part *part)
@@ -173,24 +169,6 @@ void store_close(struct store *store)
 }
 
 /* ---- Use --------------------------------------------------------------------------- */
-
-int store_load_programs_logging(struct store *store, const struct filter *filter,
-				const struct rate *rate, uint16_t netns,
-				enum link_kind link, const struct log *log,
-				struct programs *ret_programs)
-{
-	const struct pinned *pinned = store->options.pinned;
-	struct flow_knobs knobs = store_knobs(store);
-
-	/* Nothing is written on a thread: there, the namespace has programs already. */
-	if (pinned && pinned->state && pinned->state->n_netns <= netns)
-		pinned->state->n_netns = netns + 1U;
-	knobs.filter = filter;
-	knobs.rate = *rate;
-	knobs.netns = netns;
-	knobs.link = link;
-	return flow_programs_load(&store->maps, &knobs, log, ret_programs);
-}
 
 int store_load_programs(struct store *store, const struct filter *filter,
 			const struct rate *rate, uint16_t netns,
@@ -285,39 +263,7 @@ void store_read_counters(const struct store *store, uint32_t generation,
 			  sizeof(*ret_counters));
 }
 
-/* ---- Knobs and counters ------------------------------------------------------------- */
-
-/*
- * If more connections are open than the table has slots, they take turns: each is measured for so
- * long. Ended connections are shown for as long.
- */
-enum { CONN_IDLE_SECONDS = 10 };
-
-struct flow_knobs store_knobs(const struct store *store)
-{
-	const struct netobs_opts *opts = store->options.opts;
-
-	return (struct flow_knobs){
-		.n_cpus = store->n_cpus,
-		.l1_buckets = store->l1_buckets,
-		.log_slots = store->log_slots,
-		.overflow_part = store->overflow.part,
-		.lanes = store->lanes,
-		.clock = store->options.clock,
-		.direction = opts->direction,
-		.secret = store->secret,
-		.filter = store->options.filter,
-		.may_filter = store->options.pinned,
-		.rates = store->rates.numbers,
-		.rate = store->options.rate,
-		.rtt = opts->rtt,
-		.conn_buckets = store->conn_buckets,
-		.has_alerts = store->options.has_alerts,
-		.nat = opts->flags & NETOBS_NAT ? &store->nat : NULL,
-		.part_bits = store->part_bits,
-		.conn_idle = CONN_IDLE_SECONDS,
-	};
-}
+/* ---- Counters ------------------------------------------------------------------------ */
 
 uint64_t store_bytes(const struct store *store)
 {

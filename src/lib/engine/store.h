@@ -3,17 +3,72 @@
 #ifndef NETOBS_ENGINE_STORE_H
 #define NETOBS_ENGINE_STORE_H
 
+#include "bpf/nat.h"
 #include "bpf/store/hash.h"
+#include "bpf/types.h"
 #include "base/log.h"
 #include "connections.h"
-#include "flow_programs.h"
-#include "overflow.h"
+#include "pinned.h"
+#include "program_set.h"
 #include "rates.h"
 #include "tables.h"
 
 #include <netobs/netobs.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* ---- Overflow tables -------------------------------------------------------------------- */
+
+/*
+ * The overflow tables of both generations, where entries go while a log is full. Empty
+ * ones consist of 16 bytes for each page that they have room for; the kernel takes
+ * memory for pages as flows come, see struct overflow_page.
+ */
+
+/* Receives an entry that was removed from the table. */
+typedef void overflow_entry_fn(void *ctx, const struct flow_entry *entry);
+
+struct overflow {
+	uint32_t room; /* pages of a table */
+	uint32_t part; /* pages in each of a CPU's OVERFLOW_PARTS parts */
+	int fds[GENERATIONS];
+	struct overflow_batch *batch; /* while a table is read */
+	uint32_t position;	      /* the kernel's cursor in the table */
+};
+
+/** @return the pages of a table that overflow_init() makes with these limits, a power of two */
+uint32_t overflow_choose_room(uint64_t max_flows, uint64_t max_bytes);
+
+/**
+ * @param outer_fd   the programs' map of overflow tables; stays the caller's
+ * @param max_flows  in an interval
+ * @param max_bytes  of both tables when full; 0: no limit
+ * @return 0, or -errno
+ */
+int overflow_init(struct overflow *overflow, int outer_fd, uint64_t max_flows,
+		  uint64_t max_bytes);
+
+/** Use the tables of @pinned, which stay pinned. @return 0, or -errno */
+int overflow_adopt(struct overflow *overflow, const struct pinned *pinned);
+
+/** Pin the tables. @return 0, or -errno */
+int overflow_pin(const struct overflow *overflow, const struct pinned *pinned);
+
+void overflow_done(struct overflow *overflow);
+
+/**
+ * Take some hundred entries out of the table of a generation at rest.
+ *
+ * @return 1: there may be more; 0: there are no more; or -errno: those that are left can
+ *         be read later
+ */
+int overflow_take(struct overflow *overflow, uint32_t generation,
+		  overflow_entry_fn *on_entry, void *ctx);
+
+/** @return memory of empty tables in bytes, estimated */
+uint64_t overflow_bytes(const struct overflow *overflow);
+
+/* ---- Store ------------------------------------------------------------------------------ */
 
 /* The members of a store, and functions that read them at any time. */
 
@@ -64,9 +119,6 @@ struct store {
 	struct count unclaimed_before;
 	struct count unreported_before; /* drained by earlier processes, but in no record */
 };
-
-/* @return the knobs that all maps and programs of the store share; the caller adds those of one program */
-struct flow_knobs store_knobs(const struct store *store);
 
 /* @return memory of all BPF maps in bytes, estimated */
 uint64_t store_bytes(const struct store *store);
@@ -208,5 +260,54 @@ typedef bool outcomes_fn(void *ctx, uint16_t netns, uint32_t ifindex,
  */
 int outcomes_take(const struct store *store, uint32_t generation,
 		  outcomes_fn *take, void *ctx);
+
+/* ---- Flow programs ---------------------------------------------------------------------- */
+
+/**
+ * Find the offsets of a packet's translation in the structs of this kernel, by the BTF of the
+ * kernel or of its module nf_conntrack.
+ *
+ * @return 0; -ENOENT: the kernel has no conntrack, or the module is not loaded; -EPROTO: its
+ *         structs have an unknown layout; others from libbpf
+ */
+int nat_find_layout(struct nat_layout *ret_layout, const struct log *log);
+
+/**
+ * Load the maps of a store whose sizes are chosen, without programs: takes the first reference to them.
+ *
+ * @param part     inner maps will be like it
+ * @param adopted  use the maps of this set; NULL: make new ones
+ * @return 0, or -errno, which is logged; -ESTALE: the maps to be adopted differ
+ */
+int flow_maps_load(struct store *store, const struct conn_part *part,
+		   const struct pinned *adopted, const struct log *log);
+
+/**
+ * Sum up the counters of filter rules over all CPUs.
+ *
+ * @param maps  loaded with a filter
+ * @return 0, or -errno
+ */
+int flow_rules_read(const struct program_set *maps, uint32_t n_cpus,
+		    struct rule_count ret_totals[RULE_SLOTS]);
+
+/* Count packets for the rule of @judgement that no program has seen; no program runs meanwhile. */
+void flow_rules_add(const struct program_set *maps, uint32_t judgement,
+		    const struct count *count);
+
+/* A packet for BPF_PROG_TEST_RUN. */
+struct test_packet {
+	const void *bytes; /* from the link header on */
+	uint32_t len;
+	uint32_t wire_len; /* length before it was cut to @len */
+	int64_t ns;	   /* time stamp, for CLOCK_PACKET */
+};
+
+/**
+ * Run a program once.
+ *
+ * @return 0, or -errno
+ */
+int programs_test_run(int program_fd, const struct test_packet *packet);
 
 #endif

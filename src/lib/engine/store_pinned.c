@@ -15,7 +15,6 @@ static int load_adopted(struct store *store, const struct conn_part *first,
 			const struct pinned_state *state)
 {
 	static const struct log silent;
-	struct flow_knobs knobs;
 	struct rates rates; /* a copy to try, as samplers cannot be reset yet */
 	uint32_t new;
 	int err;
@@ -29,10 +28,7 @@ static int load_adopted(struct store *store, const struct conn_part *first,
 	err = err ?: overflow_adopt(&store->overflow, store->options.pinned);
 	if (err)
 		return err;
-	knobs = store_knobs(store);
-	knobs.part = first;
-	knobs.adopted = store->options.pinned;
-	err = flow_maps_load(&store->maps, &knobs, &silent);
+	err = flow_maps_load(store, first, store->options.pinned, &silent);
 	store->maps.log = store->log;
 	return err;
 }

@@ -3,7 +3,7 @@
 
 #include "base/util.h"
 #include "engine/map.h"
-#include "engine/flow_programs.h"
+#include "engine/store.h"
 #include "bpf/parse/tunnel.h"
 #include "bpf/store/hash.h"
 #include "trace.skel.h"
