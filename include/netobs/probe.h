@@ -18,37 +18,33 @@ extern "C" {
 /** Features; also the bits of netobs_opts.disable_features. */
 enum netobs_feature_id {
 	NETOBS_FEATURE_BPF = 0, /**< bpf(2) at all: privileges, kernel config */
-	NETOBS_FEATURE_MMAP_ARRAY = 1, /**< arrays that user space maps (5.5) */
-	NETOBS_FEATURE_MAP_IN_MAP = 2, /**< the table per generation */
-	NETOBS_FEATURE_RINGBUF = 3,    /**< BPF ring buffer (5.8) */
-	NETOBS_FEATURE_INNER_SIZES = 4, /**< inner maps of any size (5.10) */
-	NETOBS_FEATURE_PROGRAMS = 5, /**< the flow programs pass the verifier */
-	NETOBS_FEATURE_TCX = 6,	     /**< tcx links (6.6) */
-	NETOBS_FEATURE_CLSACT = 7,   /**< clsact qdisc and BPF filter */
-	NETOBS_FEATURE_TEST_RUN = 8, /**< BPF_PROG_TEST_RUN: replay */
-	NETOBS_FEATURE_BTF = 9,	     /**< /sys/kernel/btf/vmlinux */
-	NETOBS_FEATURE_NETNS = 10,   /**< entering other network namespaces */
+	NETOBS_FEATURE_PROGRAMS = 1, /**< the flow programs pass the verifier */
+	NETOBS_FEATURE_TCX = 2,	     /**< tcx links (6.6) */
+	NETOBS_FEATURE_CLSACT = 3,   /**< clsact qdisc and BPF filter */
+	NETOBS_FEATURE_TEST_RUN = 4, /**< BPF_PROG_TEST_RUN: replay */
+	NETOBS_FEATURE_BTF = 5,	     /**< /sys/kernel/btf/vmlinux */
+	NETOBS_FEATURE_NETNS = 6,    /**< entering other network namespaces */
 	/** Grace periods can be expedited while tcx links change. */
-	NETOBS_FEATURE_EXPEDITE = 11,
-	NETOBS_FEATURE_SESSIONS = 12, /**< TCP sockets are followed (5.12) */
-	NETOBS_FEATURE_SESSION_IO = 13, /**< processes that send and receive (6.3) */
+	NETOBS_FEATURE_EXPEDITE = 7,
+	NETOBS_FEATURE_SESSIONS = 8, /**< TCP sockets are followed (5.12) */
+	NETOBS_FEATURE_SESSION_IO = 9, /**< processes that send and receive (6.3) */
 	/** Processes that accept connections: cgroup v2 (5.8) */
-	NETOBS_FEATURE_SESSION_ACCEPT = 14,
+	NETOBS_FEATURE_SESSION_ACCEPT = 10,
 	NETOBS_FEATURE_NAT =
-		15, /**< conntrack, and where the kernel has its entries */
+		11, /**< conntrack, and where the kernel has its entries */
 	/** The addresses that sockets ask for, before BPF programs of others replace them: by cgroup v2 (6.17), or
 	 *  traced functions (6.2) */
-	NETOBS_FEATURE_CONNECT = 16,
-	NETOBS_FEATURE_DROPS = 17, /**< packets that the kernel drops are seen */
-	NETOBS_FEATURE_DROP_REASONS = 18, /**< the kernel states why (5.17) */
+	NETOBS_FEATURE_CONNECT = 12,
+	NETOBS_FEATURE_DROPS = 13, /**< packets that the kernel drops are seen */
+	NETOBS_FEATURE_DROP_REASONS = 14, /**< the kernel states why (5.17) */
 	/** Points that bytes of TCP connections pass in the kernel are seen */
-	NETOBS_FEATURE_TRACE = 19,
+	NETOBS_FEATURE_TRACE = 15,
 	/** Points where processes write to sockets, and where they can read, are seen (6.3) */
-	NETOBS_FEATURE_TRACE_SOCKETS = 20,
+	NETOBS_FEATURE_TRACE_SOCKETS = 16,
 	/** Netfilter's hooks are seen (6.4) */
-	NETOBS_FEATURE_TRACE_NETFILTER = 21,
+	NETOBS_FEATURE_TRACE_NETFILTER = 17,
 	/** Sockets are listed by what BPF keeps with them (5.9): also those that no process has open */
-	NETOBS_FEATURE_SOCKET_LISTS = 22,
+	NETOBS_FEATURE_SOCKET_LISTS = 18,
 	NETOBS_FEATURES
 };
 

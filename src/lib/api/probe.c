@@ -24,7 +24,6 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 
 _Static_assert((int)NETOBS_REFUSAL_MAX == (int)LOG_REFUSED_MAX,
@@ -101,6 +100,14 @@ static int probe_test_run(struct trial *trial)
 	return err ?: programs_test_run(trial->programs.fds[0], &packet);
 }
 
+static int probe_bpf(struct trial *trial)
+{
+	cleanup_fd int array = map_make_array(NULL, 8, 16, 0);
+
+	(void)trial;
+	return array < 0 ? array : 0;
+}
+
 static int probe_btf(struct trial *trial)
 {
 	cleanup_fd int fd = open("/sys/kernel/btf/vmlinux", O_RDONLY | O_CLOEXEC);
@@ -161,109 +168,72 @@ struct probe {
 	enum netobs_feature_need need;
 	uint64_t privileges;
 	int (*run)(struct trial *trial); /* NULL: trial->errors has the outcome */
-	const char *without,
-		*without_version; /* the latter says which kernels have it */
-	uint32_t since; /* VERSION() of these; 0: the version does not matter */
+	const char *without;
 };
 
-#define VERSION(major, minor) ((major) << 16 | (minor))
-#define SINCE(major, minor, more) \
-	VERSION(major, minor), ": Linux " #major "." #minor more " is needed"
-#define ANY_VERSION 0, ""
-#define PROBE_OF(FEATURE, name, need, privileges, run, description, without,    \
-		 since, version)                                                \
-	[NETOBS_FEATURE_##                                                      \
-		FEATURE] = { name, description, NETOBS_NEED_##need, privileges, \
-			     run,  without,	without version,    since }
-#define PROBE(...) PROBE_OF(__VA_ARGS__)
+#define PROBE(FEATURE, name, need, privileges, run, description, without) \
+	[NETOBS_FEATURE_##                                                \
+		FEATURE] = { name,	 description, NETOBS_NEED_##need, \
+			     privileges, run,	      without }
 
 static const struct probe probes[NETOBS_FEATURES] = {
-	PROBE(BPF, "bpf", REQUIRED, PRIVILEGE_MAPS, NULL,
-	      "BPF maps and programs", "nothing works", ANY_VERSION),
-	PROBE(MMAP_ARRAY, "mmap_array", REQUIRED, PRIVILEGE_MAPS, NULL,
-	      "BPF arrays mapped into user space", "flows cannot be read",
-	      SINCE(5, 10, "")),
-	PROBE(MAP_IN_MAP, "map_in_map", REQUIRED, PRIVILEGE_MAPS, NULL,
-	      "BPF maps inside maps", "overflow tables cannot be used",
-	      SINCE(5, 10, "")),
-	PROBE(RINGBUF, "ringbuf", REQUIRED, PRIVILEGE_MAPS, NULL,
-	      "BPF ring buffer", "a full log cannot be detected",
-	      SINCE(5, 10, "")),
-	PROBE(INNER_SIZES, "inner_sizes", REQUIRED, PRIVILEGE_MAPS, NULL,
-	      "BPF maps of any size inside maps",
-	      "overflow tables cannot be made", SINCE(5, 10, "")),
+	PROBE(BPF, "bpf", REQUIRED, PRIVILEGE_MAPS, probe_bpf,
+	      "BPF maps and programs", "nothing works"),
 	PROBE(PROGRAMS, "programs", REQUIRED, PRIVILEGE_PROGRAMS, NULL,
-	      "flow programs that the kernel accepts",
-	      "nothing can be observed", ANY_VERSION),
+	      "flow programs that the kernel accepts, with their maps",
+	      "nothing can be observed"),
 	PROBE(TCX, "tcx", EITHER, PRIVILEGE_PROGRAMS, probe_tcx, "tcx links",
-	      "clsact filters are used: after kill -9 an inert stub stays attached",
-	      ANY_VERSION),
+	      "clsact filters are used: after kill -9 an inert stub stays attached"),
 	PROBE(CLSACT, "clsact", EITHER, PRIVILEGE_PROGRAMS, probe_clsact,
 	      "clsact qdisc with BPF filters",
-	      "there is no way to attach if tcx is missing, too", ANY_VERSION),
+	      "there is no way to attach if tcx is missing, too"),
 	PROBE(TEST_RUN, "test_run", OPTIONAL, PRIVILEGE_PROGRAMS,
 	      probe_test_run, "BPF_PROG_TEST_RUN with a context",
-	      "capture files cannot be replayed", ANY_VERSION),
+	      "capture files cannot be replayed"),
 	PROBE(BTF, "btf", OPTIONAL, 0, probe_btf, "kernel type information (BTF)",
-	      "netobsctl sessions, [sessions] of the service and --process cannot run",
-	      ANY_VERSION),
+	      "netobsctl sessions, [sessions] of the service and --process cannot run"),
 	PROBE(NETNS, "netns", OPTIONAL, PRIVILEGE_NETNS, probe_netns,
 	      "access to other network namespaces",
-	      "interfaces in other namespaces (netns:...) cannot be observed",
-	      ANY_VERSION),
+	      "interfaces in other namespaces (netns:...) cannot be observed"),
 	PROBE(EXPEDITE, "expedite", OPTIONAL, 0, probe_expedite,
 	      "expedited grace periods (/sys/kernel/rcu_expedited)",
-	      "attaching to 1,000 interfaces takes half a minute instead of a second, unless by clsact",
-	      ANY_VERSION),
+	      "attaching to 1,000 interfaces takes half a minute instead of a second, unless by clsact"),
 	PROBE(SESSIONS, "sessions", OPTIONAL, PRIVILEGE_PROGRAMS, NULL,
 	      "BPF programs that follow TCP sockets",
-	      "netobsctl sessions, [sessions] of the service and --process cannot run",
-	      SINCE(5, 12, " with BTF")),
+	      "netobsctl sessions, [sessions] of the service and --process cannot run (the feature came with Linux 5.12, and needs BTF)"),
 	PROBE(SESSION_IO, "session_io", OPTIONAL, PRIVILEGE_PROGRAMS, NULL,
 	      "tracepoints of sending and receiving",
-	      "sockets that change hands belong to the process that opened them, and new ones of UDP to none",
-	      ANY_VERSION),
+	      "sockets that change hands belong to the process that opened them, and new ones of UDP to none"),
 	PROBE(SESSION_ACCEPT, "session_accept", OPTIONAL, PRIVILEGE_PROGRAMS,
 	      NULL, "cgroup v2 hook of accepted connections",
-	      "a server's process is known once it sends, receives or closes",
-	      ANY_VERSION),
+	      "a server's process is known once it sends, receives or closes"),
 	PROBE(NAT, "nat", OPTIONAL, 0, probe_nat,
 	      "conntrack, and its type information (BTF)",
-	      "--nat cannot run; if conntrack is a module, nf_conntrack has to be loaded",
-	      ANY_VERSION),
+	      "--nat cannot run; if conntrack is a module, nf_conntrack has to be loaded"),
 	PROBE(CONNECT, "connect", OPTIONAL, PRIVILEGE_PROGRAMS, probe_connect,
 	      "the addresses that sockets ask for, before BPF programs of others replace them",
-	      "--nat does not name services of load balancers at the socket",
-	      VERSION(6, 17),
-	      ": Linux 6.17, or 6.2 with tracing of functions, is needed"),
+	      "--nat does not name services of load balancers at the socket (the feature came with Linux 6.17, or with 6.2 where functions can be traced)"),
 	PROBE(DROPS, "drops", OPTIONAL, PRIVILEGE_PROGRAMS, NULL,
 	      "tracepoint of dropped packets",
-	      "netobsctl drops, --drops, and [drops] of the service cannot run: BTF is needed",
-	      ANY_VERSION),
+	      "netobsctl drops, --drops, and [drops] of the service cannot run: BTF is needed"),
 	PROBE(DROP_REASONS, "drop_reasons", OPTIONAL, PRIVILEGE_PROGRAMS, NULL,
 	      "reasons of dropped packets",
-	      "only the function that drops a packet is known", SINCE(5, 17, "")),
+	      "only the function that drops a packet is known (the feature came with Linux 5.17)"),
 	PROBE(TRACE, "trace", OPTIONAL, PRIVILEGE_PROGRAMS, NULL,
 	      "tracepoints of TCP, queueing disciplines and interfaces",
-	      "netobsctl trace cannot run", SINCE(5, 12, " with BTF")),
+	      "netobsctl trace cannot run (the feature came with Linux 5.12, and needs BTF)"),
 	PROBE(TRACE_SOCKETS, "trace_sockets", OPTIONAL, PRIVILEGE_PROGRAMS,
 	      NULL, "tracepoints of sockets that are written or readable",
-	      "netobsctl trace cannot measure how long bytes wait in sockets",
-	      SINCE(6, 3, "")),
+	      "netobsctl trace cannot measure how long bytes wait in sockets (the feature came with Linux 6.3)"),
 	PROBE(TRACE_NETFILTER, "trace_netfilter", OPTIONAL, PRIVILEGE_PROGRAMS,
 	      NULL, "links of BPF programs to netfilter's hooks",
-	      "netobsctl trace --netfilter sees no hooks of netfilter",
-	      SINCE(6, 4, "")),
+	      "netobsctl trace --netfilter sees no hooks of netfilter (the feature came with Linux 6.4)"),
 	PROBE(SOCKET_LISTS, "socket_lists", OPTIONAL, PRIVILEGE_PROGRAMS, NULL,
 	      "BPF iterators over the storage of sockets",
-	      "open connections are listed by the files of processes, without those that no process has open",
-	      ANY_VERSION),
+	      "open connections are listed by the files of processes, without those that no process has open"),
 };
 
 #undef PROBE
-#undef PROBE_OF
-#undef ANY_VERSION
-#undef SINCE
 
 /* @err of a feature whose programs were loaded last, with the kernel's reason. */
 static void set_outcome(struct trial *trial, enum netobs_feature_id feature,
@@ -273,39 +243,6 @@ static void set_outcome(struct trial *trial, enum netobs_feature_id feature,
 	if (err)
 		snprintf(trial->reasons[feature], NETOBS_REFUSAL_MAX, "%s",
 			 log_refused_program());
-}
-
-static int try_mapping(int fd)
-{
-	void *page = map_mmap(fd, 0, 8);
-
-	if (!page)
-		return -errno;
-	map_munmap(page, 8);
-	return 0;
-}
-
-static void try_maps(struct trial *trial)
-{
-	cleanup_fd int array = map_make_array(NULL, 8, 16, 0);
-	cleanup_fd int mapped = map_make_array(NULL, 8, 1, BPF_F_MMAPABLE);
-	cleanup_fd int small = map_make_overflow(16);
-	cleanup_fd int large = map_make_overflow(1024);
-	cleanup_fd int outer = array < 0 ? array : map_make_outer(array, 1);
-	cleanup_fd int sizes = small < 0 ? small : map_make_outer(small, 1);
-	cleanup_fd int ring = bpf_map_create(BPF_MAP_TYPE_RINGBUF, NULL, 0, 0,
-					     sysconf(_SC_PAGESIZE), NULL);
-	int *errors = trial->errors;
-
-	errors[NETOBS_FEATURE_RINGBUF] = ring < 0 ? ring : 0;
-	errors[NETOBS_FEATURE_BPF] = array < 0 ? array : 0;
-	errors[NETOBS_FEATURE_MMAP_ARRAY] = mapped < 0 ? mapped :
-							 try_mapping(mapped);
-	errors[NETOBS_FEATURE_MAP_IN_MAP] = outer < 0 ? outer : 0;
-	errors[NETOBS_FEATURE_INNER_SIZES] =
-		sizes < 0 ? sizes :
-		large < 0 ? large :
-			    map_update(sizes, 0, large);
 }
 
 /* The programs are attached for a moment, and their reports are ignored. */
@@ -365,7 +302,6 @@ static void trial_open(struct trial *trial, const struct log *log)
 	int err;
 
 	*trial = (struct trial){ .log = *log, .programs = { { -1, -1 } } };
-	try_maps(trial);
 	err = store_open(&trial->store, &options, &trial->log);
 	if (!err)
 		err = store_load_programs(&trial->store, NULL, &options.rate, 0,
@@ -396,25 +332,6 @@ static bool can_run(const struct netobs_feature *features)
 	return can_attach;
 }
 
-/* @return the version of the running kernel, for messages only: features are found by trying */
-static uint32_t kernel_version(void)
-{
-	unsigned int major = 0, minor = 0;
-	struct utsname name;
-
-	if (uname(&name) || sscanf(name.release, "%u.%u", &major, &minor) != 2)
-		return 0;
-	return VERSION(major, minor);
-}
-
-/* @return whether the kernel's version explains @err, and no refusal of what it has does */
-static bool is_of_version(const struct probe *probe, int err)
-{
-	const bool is_refused = err == -EPERM || err == -EACCES || err == -EINVAL;
-
-	return probe->since && (!is_refused || kernel_version() < probe->since);
-}
-
 /* Run the probe of feature @i. */
 static struct netobs_feature probe_feature(struct trial *trial, int i,
 					   bool is_disabled)
@@ -428,8 +345,7 @@ static struct netobs_feature probe_feature(struct trial *trial, int i,
 	feature = (struct netobs_feature){
 		.name = probe->name,
 		.description = probe->description,
-		.without = is_of_version(probe, err) ? probe->without_version :
-						       probe->without,
+		.without = probe->without,
 		.need = probe->need,
 		.available = !err,
 		.error = err,
