@@ -155,7 +155,7 @@ bool context_find_process(const struct netobs *ctx, const struct flow_key *at,
 			  bool is_source, int64_t now_ns,
 			  struct netobs_process *ret_process);
 
-/* ---- Rules (context_alerts.c) -------------------------------------------------------------- */
+/* ---- Rules (context_alerts.c, context_alert_records.c) ------------------------------------- */
 
 /* Call after the pipeline is open, if there may be rules. @return 0, or -errno, which is logged */
 int context_open_alerts(struct netobs *ctx);
@@ -171,27 +171,8 @@ void context_release_alerts(struct netobs *ctx);
 
 void context_close_alerts(struct netobs *ctx);
 
-/* Fill what an alert says of its rule. */
-void context_name_rule(const struct alert_entry *entry,
-		       struct netobs_alert *alert);
-
-/* Deliver it. */
-void context_pass_alert(struct netobs *ctx, struct alert_entry *entry,
-			const struct netobs_alert *alert);
-
-/* As on_record of the pipeline, where there may be rules about flows (context_flow_alerts.c). @user: the context */
+/* As on_record of the pipeline, where there may be rules about flows. @user: the context */
 void context_on_flow(const struct netobs_record *passed, void *user);
-
-/* ---- Conversations (context_share.c) ------------------------------------------------------ */
-
-/*
- * The id of the one that a rule is broken by; 0: it is not known, or there is no NETOBS_NAT.
- *
- * @return false: it is not known before the drain has ended
- */
-bool context_alert_conversation(struct netobs *ctx,
-				const struct alert_event *event,
-				uint64_t *ret_id);
 
 /* ---- Mappings (context_mappings.c) --------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* The rules of a context. Their alerts: context_conn_alerts.c, and of flows, context_flow_alerts.c. */
+/* The rules of a context. Their alerts: context_alert_records.c. */
 #include "context.h"
 
 #include "base/options.h"
@@ -19,23 +19,6 @@ _Static_assert(sizeof(((struct netobs_alert *)NULL)->name) == ALERT_NAME_MAX &&
 		       sizeof(((struct netobs_alert *)NULL)->rule) ==
 			       ALERT_TEXT_MAX,
 	       "records have room");
-
-/* ---- What an alert says of its rule -------------------------------------------------- */
-
-void context_name_rule(const struct alert_entry *entry, struct netobs_alert *alert)
-{
-	alert->among = entry->spec.among;
-	memcpy(alert->name, entry->name, sizeof(alert->name));
-	memcpy(alert->rule, entry->text, sizeof(alert->rule));
-}
-
-void context_pass_alert(struct netobs *ctx, struct alert_entry *entry,
-			const struct netobs_alert *alert)
-{
-	entry->delivered++;
-	ctx->alerts_delivered++;
-	ctx->opts.on_record(&alert->record, ctx->opts.user);
-}
 
 /* ---- Rules -------------------------------------------------------------------------- */
 

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/*
- * What a context has for its alerts and for other observers: the conversations that alerts and
- * sessions are part of, names of containers.
- */
+/* What a context has for observers of sessions: their conversations, and names of containers. */
 #include "context.h"
 
 #include "nat/translations.h"
@@ -11,32 +8,6 @@
 #include <errno.h>
 #include <netobs/session.h>
 #include <string.h>
-
-static bool knows_conversations(const struct netobs *ctx)
-{
-	return ctx->mappings.table;
-}
-
-bool context_alert_conversation(struct netobs *ctx,
-				const struct alert_event *event, uint64_t *ret_id)
-{
-	const struct flow_key *key = &event->key;
-	const bool is_turned = event->client & 1;
-	const struct flow_entry entry = {
-		.key = { .src = is_turned ? key->dst : key->src,
-			 .dst = is_turned ? key->src : key->dst,
-			 .src_port = is_turned ? key->dst_port : key->src_port,
-			 .dst_port = is_turned ? key->src_port : key->dst_port,
-			 .proto = key->proto,
-			 .netns = key->netns,
-			 .ifindex = key->ifindex },
-		.tally = { .first_ns = event->born_ns, .last_ns = event->time_ns },
-	};
-
-	*ret_id = 0;
-	return !knows_conversations(ctx) ||
-	       !conversation_at(&ctx->features.translations, &entry, ret_id);
-}
 
 /* Set the times by the clock of entries. A session older than its observer has no known start. */
 static void fill_time(const struct netobs *ctx,
@@ -59,7 +30,7 @@ int netobs_session_conversation(struct netobs *ctx,
 
 	if (!is_context(ctx) || !session || !ret_id)
 		return -EINVAL;
-	if (!knows_conversations(ctx))
+	if (!ctx->mappings.table)
 		return -ENOTSUP;
 	memcpy(entry.key.src.bytes, session->local_addr,
 	       sizeof(session->local_addr));
