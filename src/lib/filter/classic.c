@@ -111,91 +111,10 @@ bool classic_is_jump_back(uint32_t i, const struct classic_insn *insn)
 	       classic_jump_target(i, insn) <= i;
 }
 
-static bool is_load_code(const struct classic_insn *insn)
-{
-	switch (insn->code) {
-	case BPF_LD | BPF_W | BPF_ABS:
-	case BPF_LD | BPF_H | BPF_ABS:
-	case BPF_LD | BPF_B | BPF_ABS:
-	case BPF_LDX | BPF_B | BPF_MSH:
-	case BPF_LD | BPF_W | BPF_IND:
-	case BPF_LD | BPF_H | BPF_IND:
-	case BPF_LD | BPF_B | BPF_IND:
-	case BPF_LD | BPF_IMM:
-	case BPF_LDX | BPF_IMM:
-	case BPF_LD | BPF_W | BPF_LEN:
-	case BPF_LDX | BPF_W | BPF_LEN:
-	case BPF_MISC | BPF_TAX:
-	case BPF_MISC | BPF_TXA:
-		return true;
-	case BPF_LD | BPF_MEM:
-	case BPF_LDX | BPF_MEM:
-	case BPF_ST:
-	case BPF_STX:
-		return insn->k < BPF_MEMWORDS;
-	default:
-		return false;
-	}
-}
-
-static bool is_alu_code(const struct classic_insn *insn)
-{
-	if (insn->code & ~(BPF_ALU | 0xf0 | BPF_X))
-		return false;
-	switch (BPF_OP(insn->code)) {
-	case BPF_DIV:
-	case BPF_MOD:
-		return insn->code & BPF_X || insn->k;
-	case BPF_LSH:
-	case BPF_RSH:
-		return insn->code & BPF_X || insn->k < 32;
-	case BPF_NEG:
-		return !(insn->code & BPF_X);
-	default:
-		return BPF_OP(insn->code) <= BPF_XOR;
-	}
-}
-
-static bool is_jump_code(uint32_t i, const struct classic_insn *insn, uint32_t n)
-{
-	uint32_t left = n - i - 1;
-
-	switch (insn->code) {
-	case BPF_JMP | BPF_JA:
-		return classic_jump_target(i, insn) >= 0 &&
-		       classic_jump_target(i, insn) < n;
-	case BPF_JMP | BPF_JEQ | BPF_K:
-	case BPF_JMP | BPF_JEQ | BPF_X:
-	case BPF_JMP | BPF_JGT | BPF_K:
-	case BPF_JMP | BPF_JGT | BPF_X:
-	case BPF_JMP | BPF_JGE | BPF_K:
-	case BPF_JMP | BPF_JGE | BPF_X:
-	case BPF_JMP | BPF_JSET | BPF_K:
-	case BPF_JMP | BPF_JSET | BPF_X:
-		return insn->jt < left && insn->jf < left;
-	default:
-		return false;
-	}
-}
-
-static bool is_return(const struct classic_insn *insn)
-{
-	return insn->code == (BPF_RET | BPF_K) || insn->code == (BPF_RET | BPF_A);
-}
-
 bool classic_is_valid(const struct classic *classic)
 {
-	uint32_t n = classic->n;
-
-	for (uint32_t i = 0; i < n; i++) {
-		const struct classic_insn *insn = &classic->insns[i];
-
-		if (!is_load_code(insn) && !is_return(insn) &&
-		    !(BPF_CLASS(insn->code) == BPF_ALU && is_alu_code(insn)) &&
-		    !is_jump_code(i, insn, n))
-			return false;
-	}
-	return n && n <= FILTER_CLASSIC_MAX && is_return(&classic->insns[n - 1]);
+	return bpf_validate((const struct bpf_insn *)classic->insns,
+			    (int)classic->n);
 }
 
 uint32_t classic_load_size(uint16_t code)

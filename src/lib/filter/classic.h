@@ -52,7 +52,7 @@ bool classic_is_same(const struct classic *one, const struct classic *other);
 uint32_t classic_run(const struct classic *classic, const void *frame,
 		     uint32_t len, uint32_t wire_len);
 
-/** @return whether the program is one for frames: no other memory or loads, no open end */
+/** @return whether libpcap takes it for a program: no jump out of it, no other memory, no open end */
 bool classic_is_valid(const struct classic *classic);
 
 /* Loads up to this offset can be instructions of eBPF, whose offset has 15 bits. */
