@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Reading a generation: everything once, and nothing stays. */
-#include "flows/drain.h"
+#include "flows/pipeline.h"
 
 #include "lib_test.h"
 #include "lib_world.h"

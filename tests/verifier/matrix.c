@@ -12,8 +12,8 @@
 #include "bpf/parse/tunnel.h" /* a knob of programs */
 #include "capture/packets.h"
 #include "alerts/alerts.h"
-#include "nat/connects.h"
-#include "drops/drop_programs.h"
+#include "nat/translations.h"
+#include "drops/drop_feed.h"
 #include "who/session_programs.h"
 #include "engine/store.h"
 #include "trace/trace_programs.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "flow_alerts.h"
+#include "alert_set.h"
 
 #include "base/hash.h"
 #include "base/util.h"

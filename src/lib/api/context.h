@@ -3,14 +3,14 @@
 #ifndef NETOBS_API_CONTEXT_H
 #define NETOBS_API_CONTEXT_H
 
-#include "alerts/flow_alerts.h"
+#include "alerts/alert_set.h"
 #include "base/life.h"
 #include "alerts/alerts.h"
 #include "features.h"
 #include "filter/filter.h"
 #include "who/container_names.h"
 #include "who/containers.h"
-#include "nat/mapping_questions.h"
+#include "nat/mappings.h"
 #include "sink/source.h"
 #include "attach/observation.h"
 

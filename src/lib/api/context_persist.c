@@ -2,7 +2,7 @@
 /* State that a context leaves pinned for the next one. */
 #include "context.h"
 
-#include "attach/link_pins.h"
+#include "attach/attach.h"
 #include "base/options.h"
 #include "base/util.h"
 #include "host/netns.h"

@@ -6,8 +6,8 @@
  * CAP_SYS_ADMIN, which flows do not need: see tcx_probe() for the other way.
  */
 #include "attach/attach.h"
-#include "nat/connects.h"
-#include "drops/drop_programs.h"
+#include "nat/translations.h"
+#include "drops/drop_feed.h"
 #include "trace/trace_programs.h"
 #include "engine/map.h"
 #include "who/session_programs.h"

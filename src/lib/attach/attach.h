@@ -10,8 +10,11 @@
 #include "base/log.h"
 #include "engine/program_set.h"
 #include "host/rtnl.h"
+#include "base/io.h"
 
+#include <netobs/flow.h>
 #include <netobs/netobs.h>
+#include <netobs/probe.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -184,5 +187,88 @@ void expedite_begin(void);
 
 /* Withdraw the request, whichever run of netobs made it. */
 void expedite_end(void);
+
+/* ---- Shadows ----------------------------------------------------------------------------- */
+
+/* Programs and filters that run before ours, and may hide packets from them. */
+
+/* One direction of an interface of the calling thread's namespace. */
+struct shadow_subject {
+	uint32_t ifindex;
+	enum direction direction;
+	uint32_t program_id; /* ours, by a tcx link; 0: not known */
+	uint32_t priority;   /* priority of our clsact filter; 0: no filter */
+};
+
+/* Find the first one; kind is NETOBS_SHADOW_NONE if there is none. */
+void shadow_find(const struct shadow_subject *subject,
+		 struct netobs_shadow *ret_shadow);
+
+bool shadow_is_same(const struct netobs_shadow *a, const struct netobs_shadow *b);
+
+/* Log the changes; @level: for a program that may hide packets. */
+void shadow_log(const struct log *log, int level, const char *interface,
+		const struct netobs_shadow *shadow);
+
+/*
+ * Processes without CAP_SYS_ADMIN, which cannot read the name of a program, recognise those of
+ * another process of netobs by an abstract socket with the program's ID in its name.
+ */
+
+/* @return the socket, which is open as long as the program may be attached; or -errno */
+int program_sign_open(int program_fd);
+
+/* Accept and close the connections of processes that looked: the socket has room for some only. */
+void program_sign_answer(int sign);
+
+/* @return whether root, or this user, has such a socket in this network namespace */
+bool program_sign_is_there(uint32_t program_id);
+
+/* ---- Pins -------------------------------------------------------------------------------- */
+
+/*
+ * Links and filters that outlive their process: pinned in the directory `links` of a set
+ * (engine/pinned.h), by the numbers of their namespace and interface. Of a filter it is the
+ * program array that is pinned, and its name has what the filter is known by.
+ *
+ * Any thread may call these. @pins is the directory. link_pins_add() and those that remove the
+ * pins of an attachment take NULL, too, and do nothing then.
+ */
+
+/* A pin of one direction of an interface. */
+struct link_pin {
+	uint32_t netns;
+	uint32_t ifindex;
+	int direction;
+	struct hook hook; /* open only in link_pins_each() */
+};
+
+/** Pin an attachment, unless it is pinned. @return 0, or -errno */
+int link_pins_add(const struct shared_fd *pins, uint16_t netns,
+		  uint32_t ifindex, const struct attachment *attachment);
+
+/** Remove the pins of an attachment, which stays attached. */
+void link_pins_remove(const struct shared_fd *pins, uint16_t netns,
+		      uint32_t ifindex, const struct attachment *attachment);
+
+/** Remove the pin of one link or filter. */
+void link_pins_remove_one(const struct shared_fd *pins,
+			  const struct link_pin *pin);
+
+/** link_pins_remove() for links and filters of @before that are not in @now. */
+void link_pins_remove_others(const struct shared_fd *pins, uint16_t netns,
+			     uint32_t ifindex, const struct attachment *before,
+			     const struct attachment *now);
+
+/**
+ * Open all that is pinned.
+ *
+ * @param on_pin  takes a link or filter over; what cannot be opened is skipped, and
+ *                what is left in @pin->hook is closed
+ * @return how many have been opened; -EPERM, -EACCES: there are some that must not be;
+ *         others as from openat(2)
+ */
+int link_pins_each(const struct shared_fd *pins,
+		   void (*on_pin)(void *ctx, struct link_pin *pin), void *ctx);
 
 #endif

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "attacher.h"
+#include "hooks.h"
 
 #include "base/clock.h"
 #include "attach.h"
-#include "link_pins.h"
 #include "host/netns.h"
 #include "base/worker.h"
 #include "base/util.h"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "hooks.h"
 
-#include "link_pins.h"
-#include "shadow.h"
+#include "attach.h"
 #include "base/util.h"
 
 #include <bpf/bpf.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "link_pins.h"
+#include "attach.h"
 
 #include "base/util.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "observation.h"
 
-#include "link_pins.h"
+#include "attach.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "drop_programs.h"
+#include "drop_feed.h"
 
 #include "base/util.h"
 #include "drops.skel.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "observe.h"
 
-#include "sides.h"
 #include "sighting.h"
 
 /* @return packets that came in at @netns */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "nat.h"
+#include "translations.h"
 
 #include "base/util.h"
 #include "bpf/types.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* What becomes of questions that the kernel does not answer, in one of two namespaces. */
-#include "nat/mapping_questions.h"
+#include "nat/mappings.h"
 
 #include "base/clock.h"
 #include "bpf/parse/headers.h"
