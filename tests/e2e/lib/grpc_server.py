@@ -13,7 +13,6 @@ The file MODE says what it does with a call, and may change at any time:
     hang               never answer
     slow SECONDS       accept it, later
     refuse-size BYTES  INVALID_ARGUMENT if a record with so many l3_bytes is in it
-    raise-size BYTES   the same, but it throws, as a decoder does: UNKNOWN
 
 With --otlp, it is a receiver of OTLP, and bytes are those of netobs.bytes:
 
@@ -107,9 +106,6 @@ class Collector:
         elif mode == "refuse-size":
             if int(words[0]) in self.sizes(request):
                 context.abort(grpc.StatusCode.INVALID_ARGUMENT, "poison")
-        elif mode == "raise-size":
-            if int(words[0]) in self.sizes(request):
-                raise ValueError("poison")
         elif mode != "ok":
             context.abort(grpc.StatusCode[mode], " ".join(words))
         self.keep(self.out, request)

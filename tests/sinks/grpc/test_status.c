@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "sinks/grpc/retry.h"
+#include "sinks/grpc/status.h"
 
 #include "lib_test.h"
 
@@ -48,12 +48,12 @@ TEST(size_is_told_from_quota)
 		{ 11, "", STATUS_REFUSED },
 		{ 3, "larger than life", STATUS_REFUSED },
 		{ 0, "", STATUS_ACCEPTED },
-		{ 2, "", STATUS_SUSPECT },
+		{ 2, "", STATUS_LATER },
 		{ 7, "", STATUS_LATER },
 		{ 12, "", STATUS_LATER },
-		{ 13, "", STATUS_SUSPECT },
+		{ 13, "", STATUS_LATER },
 		{ 14, "", STATUS_LATER },
-		{ 15, "", STATUS_SUSPECT },
+		{ 15, "", STATUS_LATER },
 		{ 16, "", STATUS_LATER },
 		{ 99, "", STATUS_LATER },
 	};

@@ -3,7 +3,11 @@
 
 #include <stdlib.h>
 
-enum { SIZE_MIN = 256 };
+enum {
+	SIZE_MIN = 256,
+	/* After so many single records in a row, whole batches are refused at once. */
+	REFUSED_MAX = 64,
+};
 
 static bool grow_entries(struct batch *batch)
 {
@@ -41,13 +45,12 @@ void batch_add(struct batch *batch, size_t len, uint32_t stream,
 	batch->n_waiting++;
 }
 
-void batch_try(struct batch *batch, uint32_t skip, uint32_t limit)
+void batch_try(struct batch *batch)
 {
 	batch->n_tried = 0;
 	for (uint32_t i = batch->n_settled;
-	     i < batch->n && batch->n_tried < limit; i++)
-		if (batch->entries[i].outcome == OUTCOME_WAITING &&
-		    !(skip && skip--))
+	     i < batch->n && batch->n_tried < batch->limit; i++)
+		if (batch->entries[i].outcome == OUTCOME_WAITING)
 			batch->tried[batch->n_tried++] = i;
 }
 
@@ -89,6 +92,40 @@ uint32_t batch_decide_count(struct batch *batch, uint64_t items)
 	return n_refused;
 }
 
+static void halve_attempt(struct batch *batch)
+{
+	batch->limit = (batch->n_tried + 1) / 2;
+}
+
+bool batch_refuse(struct batch *batch, uint32_t *in_row)
+{
+	bool are_many = *in_row >= REFUSED_MAX;
+
+	if (batch->n_tried > 1 && !(are_many && batch->is_probed)) {
+		halve_attempt(batch);
+		if (are_many)
+			batch->limit = 1;
+		return false;
+	}
+	batch_decide(batch, OUTCOME_REFUSED);
+	batch->is_probed = true;
+	batch->limit = ++*in_row < REFUSED_MAX ? 1 : batch->n;
+	return true;
+}
+
+void batch_shrink(struct batch *batch, size_t *max_bytes, size_t least_bytes)
+{
+	size_t half = batch_tried_bytes(batch) / 2;
+
+	halve_attempt(batch);
+	*max_bytes = max_u64(min_u64(*max_bytes, half), least_bytes);
+}
+
+void batch_grow(struct batch *batch)
+{
+	batch->limit = (uint32_t)min_u64(2ULL * batch->limit, batch->n);
+}
+
 static void settle_entry(const struct entry *entry, struct sink_host *host)
 {
 	if (entry->outcome == OUTCOME_ACCEPTED)
@@ -117,6 +154,7 @@ void batch_clear(struct batch *batch)
 {
 	batch->text.len = 0;
 	batch->n = batch->n_waiting = batch->n_settled = batch->n_tried = 0;
+	batch->is_probed = false;
 }
 
 void batch_free(struct batch *batch)

@@ -27,6 +27,8 @@ struct batch {
 	uint32_t n_settled; /* the first ones, whose outcome the spool knows */
 	uint32_t *tried;    /* entries of the attempt */
 	uint32_t n_tried;
+	uint32_t limit; /* records of an attempt */
+	bool is_probed; /* one of its records was refused alone */
 };
 
 /** Have memory for one more record of up to @len bytes. @return false: there is none */
@@ -42,8 +44,8 @@ static inline char *batch_room(const struct batch *batch)
 void batch_add(struct batch *batch, size_t len, uint32_t stream,
 	       struct position end, uint32_t items);
 
-/** Begin an attempt with at most @limit records that wait, without the first @skip of them. */
-void batch_try(struct batch *batch, uint32_t skip, uint32_t limit);
+/** Begin an attempt with the first records that wait, at most the limit. */
+void batch_try(struct batch *batch);
 
 /** Record @i of the attempt has this outcome. */
 void batch_decide_one(struct batch *batch, uint32_t i, enum outcome outcome);
@@ -57,6 +59,21 @@ void batch_decide(struct batch *batch, enum outcome outcome);
  * @return how many records that is
  */
 uint32_t batch_decide_count(struct batch *batch, uint64_t items);
+
+/**
+ * The attempt was refused because of its records. It is halved until one record is left, which is
+ * then to blame. If many are refused like that, so is the whole batch once one of its records was.
+ *
+ * @param in_row  records that were refused alone, since any was accepted
+ * @return whether the tried records are refused; else fewer are to be tried
+ */
+bool batch_refuse(struct batch *batch, uint32_t *in_row);
+
+/** The attempt was too large, or took too long: halve it, and later batches as well. */
+void batch_shrink(struct batch *batch, size_t *max_bytes, size_t least_bytes);
+
+/** The attempt was accepted: the next one may have more records. */
+void batch_grow(struct batch *batch);
 
 /** @return entry @i of the attempt */
 static inline const struct entry *batch_tried(const struct batch *batch,

@@ -15,9 +15,11 @@
 
 enum {
 	SLICE_MS = 5, /* time of work, then the caller has its turn */
-	/* The batches that are sent, one that is tried before its turn, and the one that is filled. */
-	BATCHES = GRPC_CALLS_MAX + 2,
+	BATCHES = GRPC_CALLS_MAX +
+		  1, /* those that are sent, and the one that is filled */
 	STRIDE = 64, /* records between looks at the clock */
+	DEADLINE_MAX_MS = 60 * 1000, /* unless the option is more */
+	SPARE = 3, /* a call may take that many times what the last one took */
 };
 
 struct grpc_state {
@@ -30,8 +32,10 @@ struct grpc_state {
 	uint32_t first, n_sent; /* sent batches; the next one is being filled */
 	int64_t fill_ms;	/* when filling it began */
 	bool is_urgent;		/* send it without waiting for more records */
-	struct retry retry;
-	struct pace pace;
+	size_t batch_bytes; /* less than the option if the collector refuses larger ones */
+	uint32_t deadline_ms; /* more than the option if the collector needs longer */
+	uint32_t refused_in_row; /* records that were refused alone */
+	struct backoff backoff;	 /* failures, since a call was accepted */
 
 	struct outage outage, refusals;
 	uint64_t calls, failed_calls;
@@ -66,8 +70,8 @@ static int grpc_open(struct spec *spec, struct sink_host *host, void *arg)
 	state->host = host;
 	if (err)
 		return err;
-	retry_open(&state->retry);
-	pace_open(&state->pace, state->options.deadline_ms);
+	state->batch_bytes = state->options.batch_bytes;
+	state->deadline_ms = state->options.deadline_ms;
 	session_open(&state->session, &state->options.session, host);
 	host->ops->wake_in(host, 0);
 	return 0;
@@ -120,52 +124,46 @@ static void report_partial(struct grpc_state *state, uint32_t n,
 
 /* ---- One call -------------------------------------------------------------------- */
 
+static uint32_t clamp_deadline(const struct grpc_state *state, int64_t ms)
+{
+	const uint32_t first_ms = state->options.deadline_ms;
+
+	return (uint32_t)min_u64(max_u64((uint64_t)ms, first_ms),
+				 max_u64(first_ms, DEADLINE_MAX_MS));
+}
+
+/* After a deadline, the records are sent again, which the collector may have already. */
+static void take_timeout(struct grpc_state *state, struct call_batch *batch)
+{
+	const struct call *call = &batch->call;
+
+	state->deadline_ms =
+		clamp_deadline(state, 2 * (call->end_ms - call->begun_ms));
+	batch_shrink(&batch->records, &state->batch_bytes, GRPC_BATCH_MIN);
+}
+
 /* The collector works: a call was accepted. */
 static void note_success(struct grpc_state *state, const struct call_batch *batch)
 {
-	const struct batch *records = &batch->records;
-	uint32_t n = records->n_tried;
-
-	retry_succeeded(&state->retry, n, batch_tried(records, n - 1)->end.seq);
-	pace_succeeded(&state->pace, n, now_ms() - batch->call.begun_ms);
+	state->deadline_ms =
+		clamp_deadline(state, SPARE * (now_ms() - batch->call.begun_ms));
+	state->refused_in_row = 0;
+	backoff_reset(&state->backoff);
 	session_is_good(&state->session);
 	outage_end(&state->outage, state->host->log, NETOBS_LOG_INFO,
 		   "%s accepts records again",
 		   state->options.session.stream.address.name);
 }
 
-/*
- * The collector does not say which records it refuses: the last ones stand for them. What it refuses
- * before its turn is sent again in its turn.
- */
+/* The collector does not say which records it refuses: the last ones stand for them. */
 static void take_success(struct grpc_state *state, struct call_batch *batch)
 {
 	const struct otlp_answer *answer = &batch->answer;
 
-	if (state->retry.distance && answer->rejected)
-		return;
 	report_partial(state,
 		       batch_decide_count(&batch->records, answer->rejected),
 		       answer->message);
-}
-
-static void take_refusal(struct grpc_state *state, struct call_batch *batch,
-			 enum status_action action)
-{
-	const uint32_t n = batch->records.n_tried;
-	const struct refusal refusal = {
-		.action = action,
-		.n_records = n,
-		.end_seq = batch_tried(&batch->records, n - 1)->end.seq,
-		.begun_ms = batch->call.begun_ms,
-	};
-
-	if (retry_refused(&state->retry, &refusal)) {
-		report_refusal(state, &batch->call);
-		batch_decide(&batch->records, OUTCOME_REFUSED);
-	} else if (retry_is_hopeless(&state->retry)) {
-		report_failure(state, &batch->call);
-	}
+	batch_grow(&batch->records);
 }
 
 static void take_failure(struct grpc_state *state, struct call_batch *batch)
@@ -178,13 +176,17 @@ static void take_failure(struct grpc_state *state, struct call_batch *batch)
 		return;
 	state->failed_calls++;
 	if (call->status == STATUS_DEADLINE_EXCEEDED)
-		pace_timed_out(&state->pace, batch->records.n_tried);
+		take_timeout(state, batch);
 	if (action == STATUS_LATER) {
 		report_failure(state, call);
-		retry_later(&state->retry, call->begun_ms);
-		retry_wait(&state->retry, call->retry_ms);
-	} else {
-		take_refusal(state, batch, action);
+		backoff_wait(&state->backoff, call->begun_ms);
+		state->backoff.due_ms = max_i64(state->backoff.due_ms,
+						now_ms() + call->retry_ms);
+	} else if (action == STATUS_TOO_BIG && batch->records.n_tried > 1) {
+		batch_shrink(&batch->records, &state->batch_bytes,
+			     GRPC_BATCH_MIN);
+	} else if (batch_refuse(&batch->records, &state->refused_in_row)) {
+		report_refusal(state, call);
 	}
 }
 
@@ -235,24 +237,22 @@ static void settle_batches(struct grpc_state *state)
 
 /*
  * Take answers from the oldest on. The outcome of a call behind one that has failed says nothing of the
- * collector, unless it was made to show whether the collector accepts other records.
+ * collector.
  */
 static void take_answers(struct grpc_state *state)
 {
-	const bool is_ahead = state->retry.distance;
 	bool has_failed = false;
 
 	for (uint32_t i = 0; i < state->n_sent; i++) {
 		struct call_batch *batch = batch_at(state, i);
-		bool counts = is_ahead || !has_failed;
 
 		if (batch->call.phase == CALL_OPEN)
 			break;
 		if (has_ended_well(state, batch)) {
 			take_success(state, batch);
-			if (counts)
+			if (!has_failed)
 				note_success(state, batch);
-		} else if (batch->call.phase == CALL_ENDED && counts) {
+		} else if (batch->call.phase == CALL_ENDED && !has_failed) {
 			take_failure(state, batch);
 		}
 		batch->call.phase = CALL_NONE;
@@ -276,12 +276,12 @@ static void take_loss(struct grpc_state *state)
 		    has_ended_well(state, batch))
 			continue;
 		if (is_oldest && session_is_late(&batch->call))
-			pace_timed_out(&state->pace, batch->records.n_tried);
+			take_timeout(state, batch);
 		is_oldest = false;
 		batch->call.phase = CALL_NONE;
 	}
 	take_answers(state);
-	retry_renew(&state->retry);
+	backoff_reset(&state->backoff);
 }
 
 /* ---- Sending --------------------------------------------------------------------- */
@@ -292,7 +292,7 @@ enum filling { FILLING_EMPTY, FILLING_ON, FILLING_FULL };
 static enum filling fill_call_batch(struct grpc_state *state, int64_t end_ms)
 {
 	const struct grpc_options *options = &state->options;
-	const size_t most = options->batch_bytes - options->head_max;
+	const size_t most = state->batch_bytes - options->head_max;
 	struct batch *batch = &batch_at(state, state->n_sent)->records;
 	struct sink_item item;
 
@@ -325,48 +325,24 @@ static bool is_due(struct grpc_state *state, const struct batch *batch)
 
 static bool may_send(struct grpc_state *state)
 {
-	bool is_cautious = retry_is_cautious(&state->retry) ||
-			   pace_is_cautious(&state->pace);
+	uint32_t most = state->backoff.failures ? 1 : state->options.calls;
 
-	return state->session.n_open < (is_cautious ? 1 : state->options.calls) &&
-	       session_is_ready(&state->session) &&
-	       retry_left_ms(&state->retry) <= 0;
+	if (!backoff_is_due(&state->backoff))
+		return false;
+	state->backoff.due_ms = 0;
+	return state->session.n_open < most && session_is_ready(&state->session);
 }
 
 /* @return 1; 0: it could not be begun */
-static int begin_call(struct grpc_state *state, struct call_batch *batch,
-		      uint32_t skip)
+static int begin_call(struct grpc_state *state, struct call_batch *batch)
 {
-	uint32_t limit = (uint32_t)min_u64(state->retry.limit, state->pace.limit);
-
-	if (call_begin(batch, skip, limit, &state->session, &state->options,
-		       state->pace.deadline_ms)) {
-		retry_later(&state->retry, now_ms());
+	if (call_begin(batch, &state->session, &state->options,
+		       state->deadline_ms)) {
+		backoff_wait(&state->backoff, now_ms());
 		return 0;
 	}
 	state->calls++;
 	return 1;
-}
-
-/* Send the record at the distance, alone. As for send_call(). */
-static int send_ahead(struct grpc_state *state, int64_t end_ms)
-{
-	uint32_t skip = state->retry.distance;
-
-	if (state->n_sent + 1 < BATCHES &&
-	    fill_call_batch(state, end_ms) == FILLING_ON)
-		return -EAGAIN;
-	for (uint32_t i = 0; i <= state->n_sent; i++) {
-		struct call_batch *batch = batch_at(state, i);
-
-		if (skip < batch->records.n_waiting) {
-			state->n_sent += i == state->n_sent;
-			return begin_call(state, batch, skip);
-		}
-		skip -= batch->records.n_waiting;
-	}
-	retry_find_nothing(&state->retry, state->retry.distance - skip);
-	return -EAGAIN;
 }
 
 /* @return the oldest batch that is not being sent; NULL: none */
@@ -387,10 +363,8 @@ static int send_call(struct grpc_state *state, int64_t end_ms)
 
 	if (!may_send(state))
 		return 0;
-	if (state->retry.distance)
-		return send_ahead(state, end_ms);
 	if (batch)
-		return begin_call(state, batch, 0);
+		return begin_call(state, batch);
 	if (state->n_sent >= state->options.calls)
 		return 0;
 	batch = batch_at(state, state->n_sent);
@@ -400,7 +374,8 @@ static int send_call(struct grpc_state *state, int64_t end_ms)
 	if (filling == FILLING_EMPTY && !is_due(state, &batch->records))
 		return 0;
 	state->n_sent++;
-	return begin_call(state, batch, 0);
+	batch->records.limit = batch->records.n;
+	return begin_call(state, batch);
 }
 
 static int check_deadlines(struct grpc_state *state)
@@ -420,7 +395,7 @@ static int next_wake_ms(struct grpc_state *state)
 	int wake_ms = session_rest(&state->session);
 
 	wake_ms = sooner_ms(wake_ms, check_deadlines(state));
-	wake_ms = sooner_ms(wake_ms, retry_left_ms(&state->retry));
+	wake_ms = sooner_ms(wake_ms, backoff_left_ms(&state->backoff));
 	if (batch->n && may_send(state) && state->n_sent < state->options.calls)
 		wake_ms = sooner_ms(wake_ms,
 				    left_ms(state->fill_ms +

@@ -5,13 +5,16 @@
 
 #include "base/buffer.h"
 #include "base/outage.h"
-#include "retry.h"
 #include "session.h"
 #include "sinks/batch/batch.h"
 #include "sinks/otlp/otlp.h"
 #include "sinks/pbflow/pbflow.h"
+#include "status.h"
 
-enum { GRPC_CALLS_MAX = 2 };
+enum {
+	GRPC_CALLS_MAX = 2,
+	GRPC_BATCH_MIN = 64 << 10,
+};
 
 /* Records that are sent in a call, or in several. */
 struct call_batch {
@@ -41,13 +44,12 @@ size_t call_put_entry(const struct grpc_options *options,
 		      const struct netobs_record *record, uint8_t *to);
 
 /**
- * Begin a call with at most @limit records that wait, without the first @skip of them.
+ * Begin a call with records that wait.
  *
  * @return 0 or -errno
  */
-int call_begin(struct call_batch *batch, uint32_t skip, uint32_t limit,
-	       struct session *session, const struct grpc_options *options,
-	       uint32_t deadline_ms);
+int call_begin(struct call_batch *batch, struct session *session,
+	       const struct grpc_options *options, uint32_t deadline_ms);
 
 /*
  * @types: of the sink. @context: zeroed; to be closed, also after a failure. -EINVAL: something is

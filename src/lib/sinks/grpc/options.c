@@ -41,11 +41,10 @@ static bool make_message(struct call_batch *batch,
 	return true;
 }
 
-int call_begin(struct call_batch *batch, uint32_t skip, uint32_t limit,
-	       struct session *session, const struct grpc_options *options,
-	       uint32_t deadline_ms)
+int call_begin(struct call_batch *batch, struct session *session,
+	       const struct grpc_options *options, uint32_t deadline_ms)
 {
-	batch_try(&batch->records, skip, limit);
+	batch_try(&batch->records);
 	batch->reply.len = 0;
 	if (!make_message(batch, options))
 		return -ENOMEM;
@@ -108,7 +107,7 @@ int grpc_options_read(struct grpc_options *options, struct spec *spec,
 	else
 		agent_read_address(spec, options->pbflow.agent_ip);
 	options->batch_bytes =
-		spec_size(spec, "batch_bytes", 64 << 10, 4 << 20, 1 << 20);
+		spec_size(spec, "batch_bytes", GRPC_BATCH_MIN, 4 << 20, 1 << 20);
 	options->batch_delay_ms = (uint32_t)spec_duration_ms(spec, "batch_delay",
 							     0, 60 * 1000, 1000);
 	options->deadline_ms = (uint32_t)spec_duration_ms(

@@ -7,7 +7,7 @@
 
 #include "base/clock_ms.h"
 #include "base/util.h"
-#include "retry.h"
+#include "status.h"
 
 #include <arpa/inet.h>
 #include <assert.h>

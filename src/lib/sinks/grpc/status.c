@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "retry.h"
+#include "status.h"
 
 #include "base/util.h"
 #include "sinks/pbflow/wire_reader.h"
@@ -54,11 +54,6 @@ enum status_action status_action(int status, const char *message)
 		return says_too_big(message) ? STATUS_TOO_BIG : STATUS_REFUSED;
 	case STATUS_INVALID_ARGUMENT:
 		return STATUS_REFUSED;
-	/* Answers of servers whose own code throws, also while they decode. */
-	case STATUS_UNKNOWN:
-	case STATUS_INTERNAL:
-	case STATUS_DATA_LOSS:
-		return STATUS_SUSPECT;
 	default:
 		return STATUS_LATER;
 	}

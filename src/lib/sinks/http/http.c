@@ -17,17 +17,13 @@ enum {
 	SLICE_MS = 5, /* time of work, then the caller has its turn */
 	/* The batches that are sent, the one that is filled, and one for what it had no room for. */
 	BATCHES = HTTP_REQUESTS_MAX + 2,
-	/* After so many single records in a row, whole batches are refused at once. */
-	REFUSED_MAX = 64,
 	REFUSALS_END_MS = 60 * 1000, /* without one, the next is logged again */
 };
 
 /* A batch and its requests. */
 struct http_batch {
 	struct batch records;
-	uint32_t limit;	    /* records of an attempt */
 	int64_t due_ms;	    /* not before this time */
-	bool is_probed;	    /* one of its records was refused alone */
 	struct buffer body; /* of the attempt, whose records are in its order */
 	uint32_t n_answered; /* tried records with an answer, in a bulk answer */
 	uint32_t n_accepted, n_refused;
@@ -113,7 +109,7 @@ static int http_batch_make_body(struct http_batch *batch,
 				const struct format *format,
 				struct packer *packer)
 {
-	batch_try(&batch->records, 0, batch->limit);
+	batch_try(&batch->records);
 	batch->n_answered = batch->n_accepted = batch->n_refused = 0;
 	batch->reason[0] = '\0';
 	bulk_answer_begin(&batch->bulk, take_bulk_item, batch);
@@ -245,7 +241,7 @@ static bool is_any_failing(struct http *http)
 
 static void note_accepted(struct http *http, struct http_batch *batch)
 {
-	batch->limit = (uint32_t)min_u64(2ULL * batch->limit, batch->records.n);
+	batch_grow(&batch->records);
 	batch->due_ms = 0;
 	http->refused_in_row = 0;
 	if (is_any_failing(http))
@@ -258,21 +254,12 @@ static void note_accepted(struct http *http, struct http_batch *batch)
 /* Later batches are smaller as well. */
 static void make_smaller(struct http *http, struct http_batch *batch)
 {
-	batch->limit = (batch->records.n_tried + 1) / 2;
-	http->batch_bytes =
-		max_u64(min_u64(http->batch_bytes,
-				batch_tried_bytes(&batch->records) / 2),
-			HTTP_BATCH_MIN);
+	batch_shrink(&batch->records, &http->batch_bytes, HTTP_BATCH_MIN);
 }
 
-/*
- * A batch that is refused is halved until one record is left, which is then to blame. If
- * many are refused like that, so is the whole batch once one of its records was.
- */
 static void take_refusal(struct http *http, struct http_batch *batch)
 {
 	const struct request *request = &batch->request;
-	bool are_many = http->refused_in_row >= REFUSED_MAX;
 	char reason[32];
 
 	http->failed_requests++;
@@ -280,16 +267,10 @@ static void take_refusal(struct http *http, struct http_batch *batch)
 		make_smaller(http, batch);
 		return;
 	}
-	if (batch->records.n_tried > 1 && !(are_many && batch->is_probed)) {
-		batch->limit = are_many ? 1 : (batch->records.n_tried + 1) / 2;
+	if (!batch_refuse(&batch->records, &http->refused_in_row))
 		return;
-	}
 	describe_status(request, reason);
 	report_refusal(http, batch->records.n_tried, reason, request->answer);
-	batch_decide(&batch->records, OUTCOME_REFUSED);
-	http->refused_in_row++;
-	batch->is_probed = true;
-	batch->limit = http->refused_in_row < REFUSED_MAX ? 1 : batch->records.n;
 }
 
 static void take_failure(struct http *http, struct http_batch *batch)
@@ -300,7 +281,7 @@ static void take_failure(struct http *http, struct http_batch *batch)
 	if (request->is_late)
 		make_smaller(http, batch);
 	if (request->is_cut)
-		batch->limit = (batch->records.n_tried + 1) / 2;
+		batch->records.limit = (batch->records.n_tried + 1) / 2;
 	wait_to_repeat(http, batch, request->retry_ms);
 	if (!request->status) {
 		report_failure(http, request->cause, request->error, "");
@@ -403,7 +384,6 @@ static void take_answers(struct http *http)
 			break;
 		batch_clear(&batch->records);
 		batch->due_ms = 0;
-		batch->is_probed = false;
 		http->first = (http->first + 1) % BATCHES;
 		http->n_sent--;
 	}
@@ -528,7 +508,7 @@ static bool send_new(struct http *http)
 		return false;
 	http->n_sent++;
 	http->fill_ms = now_ms();
-	batch->limit = batch->records.n;
+	batch->records.limit = batch->records.n;
 	return start_request(http, batch);
 }
 
