@@ -3,7 +3,7 @@
  * A datagram per message, which counts as delivered once it is sent. If the collector is
  * down, its host or a router answers with an ICMP error: the message is lost, and counted
  * as refused. Templates are sent again then, since the collector may come back without
- * them; if its name has several addresses, to the next one.
+ * them. A name is looked up again for that, and the next one of its addresses is used.
  */
 #include "base/outage.h"
 #include "base/clock_ms.h"
@@ -22,8 +22,6 @@ enum {
 	BUSY_MS = 10,
 	RENEW_MS = 1000, /* between sessions that refusals begin */
 	CALM_MS = 2000, /* an outage is over after so long without a refused message */
-	LOOK_UP_MS = 300000,
-	LOOK_UP_REFUSED_MS = 30000, /* during an outage: it may have moved */
 	SIZE_V4 = 1400,
 	SIZE_V6 = 1380,
 };
@@ -115,12 +113,12 @@ static int udp_socket_error(int fd)
 
 struct udp {
 	struct output output;
-	struct backoff retry;	/* while there is no socket */
-	struct worker *resolve; /* also while a socket is open */
-	int64_t looked_up_ms;
-	struct addrinfo *addresses;
-	const struct addrinfo *current;
-	int fd; /* -1: none */
+	struct backoff retry; /* while there is no socket */
+	struct worker *resolve;
+	unsigned int first; /* number of the best address so far */
+	bool is_name;
+	bool has_others; /* the name has several addresses */
+	int fd;		 /* -1: none */
 	uint32_t watched;
 	bool is_new;
 	bool is_full;  /* the kernel has no room for more */
@@ -196,38 +194,26 @@ static void choose_size(struct udp *udp, int family)
 	shrink_message(udp);
 }
 
-static void forget_addresses(struct udp *udp)
+/* Open a socket to the best address so far, or the next one behind it that there is a route to. */
+static void open_socket(struct udp *udp, const struct addrinfo *list)
 {
-	if (udp->addresses)
-		freeaddrinfo(udp->addresses);
-	udp->addresses = NULL;
-	udp->current = NULL;
-}
+	const unsigned int n = address_count(list);
+	const struct addrinfo *address;
+	unsigned int i = 0;
+	int fd;
 
-static const struct addrinfo *find_next_address(const struct udp *udp,
-						const struct addrinfo *address)
-{
-	return address->ai_next ?: udp->addresses;
-}
-
-/* Open a socket to the first address from @from on that there is a route to. */
-static void open_socket(struct udp *udp, const struct addrinfo *from)
-{
-	const struct addrinfo *at = from;
-	int fd = udp_socket_open(at, &udp->output.config->source);
-
-	close_socket(udp);
-	while (fd < 0 && find_next_address(udp, at) != from) {
-		at = find_next_address(udp, at);
-		fd = udp_socket_open(at, &udp->output.config->source);
-	}
+	do {
+		address = address_at(list, udp->first + i);
+		fd = udp_socket_open(address, &udp->output.config->source);
+	} while (fd < 0 && ++i < n);
 	if (fd < 0) {
 		wait_to_resolve(udp, strerror(-fd));
 		return;
 	}
 	udp->fd = fd;
-	udp->current = at;
-	choose_size(udp, at->ai_family);
+	udp->first += i;
+	udp->has_others = n > 1;
+	choose_size(udp, address->ai_family);
 	watch_socket(udp, EPOLLERR);
 	udp->is_new = true;
 	udp->is_full = false;
@@ -235,52 +221,15 @@ static void open_socket(struct udp *udp, const struct addrinfo *from)
 	udp->output.counts.sessions++;
 }
 
-static const struct addrinfo *find_address(const struct addrinfo *list,
-					   const struct addrinfo *wanted)
-{
-	for (; list && wanted; list = list->ai_next)
-		if (list->ai_addrlen == wanted->ai_addrlen &&
-		    !memcmp(list->ai_addr, wanted->ai_addr, list->ai_addrlen))
-			return list;
-	return NULL;
-}
-
-/* The address that is in use is kept while the name has it. */
-static void take_addresses(struct udp *udp, struct addrinfo *list)
-{
-	const struct addrinfo *same = find_address(list, udp->current);
-
-	forget_addresses(udp);
-	udp->addresses = list;
-	udp->current = same;
-	if (!same || udp->fd < 0)
-		open_socket(udp, same ?: list);
-}
-
-static bool is_look_up_due(const struct udp *udp)
-{
-	bool is_refused = outage_is_on(&udp->outage);
-
-	if (udp->resolve)
-		return false;
-	if (udp->fd < 0)
-		return backoff_is_due(&udp->retry);
-	return now_ms() - udp->looked_up_ms >=
-		       (is_refused ? LOOK_UP_REFUSED_MS : LOOK_UP_MS) &&
-	       !address_is_numeric(udp->output.config->address.host, NULL);
-}
-
 static void look_up(struct udp *udp)
 {
 	int err = resolve_start(udp->output.host, &udp->output.config->address,
 				SOCK_DGRAM, &udp->resolve);
 
-	udp->looked_up_ms = now_ms();
-	if (err && udp->fd < 0)
+	if (err)
 		wait_to_resolve(udp, strerror(-err));
 }
 
-/* A failed lookup is ignored while there is a socket. */
 static void finish_resolving(struct udp *udp)
 {
 	struct addrinfo *list = NULL;
@@ -289,10 +238,12 @@ static void finish_resolving(struct udp *udp)
 
 	if (err == -EAGAIN)
 		return;
-	if (!err)
-		take_addresses(udp, list);
-	else if (udp->fd < 0)
+	if (err)
 		wait_to_resolve(udp, reason);
+	else
+		open_socket(udp, list);
+	if (list)
+		freeaddrinfo(list);
 	resolve_close(udp->output.host, TAKE_PTR(udp->resolve));
 }
 
@@ -302,7 +253,7 @@ static enum peer_state udp_prepare(struct output *output)
 {
 	struct udp *udp = (struct udp *)output;
 
-	if (is_look_up_due(udp))
+	if (udp->fd < 0 && !udp->resolve && backoff_is_due(&udp->retry))
 		look_up(udp);
 	if (udp->resolve)
 		finish_resolving(udp);
@@ -317,19 +268,21 @@ static enum peer_state udp_prepare(struct output *output)
 /* An address that refuses is no outage if the next one does not. */
 static void note_refused(struct udp *udp, int err)
 {
-	bool has_next = udp->addresses->ai_next;
 	bool is_soon = now_ms() - udp->renewed_ms < RENEW_MS;
 
 	udp->calm_ms = 0;
-	if (!has_next || is_soon)
+	if (!udp->has_others || is_soon)
 		log_failure(udp, strerror(-err));
 	if (is_soon)
 		return;
 	udp->renewed_ms = now_ms();
-	if (has_next)
-		open_socket(udp, find_next_address(udp, udp->current));
-	else
+	if (!udp->is_name) {
 		udp->is_new = true;
+		return;
+	}
+	udp->first++;
+	close_socket(udp);
+	look_up(udp);
 }
 
 /* Count messages that ICMP reports as lost. False: there are no reports. */
@@ -355,7 +308,7 @@ static void note_failed(struct udp *udp, int err)
 		udp->is_new = true;
 		return;
 	}
-	udp->current = find_next_address(udp, udp->current);
+	udp->first++;
 	wait_to_resolve(udp, strerror(-err));
 }
 
@@ -419,6 +372,7 @@ static int udp_open(struct output *output)
 
 	output->host->outage = &udp->outage;
 	udp->fd = -1;
+	udp->is_name = !address_is_numeric(output->config->address.host, NULL);
 	udp->renewed_ms = now_ms() - RENEW_MS;
 	/* Steadily: a name that does not resolve costs little, and may do so soon. */
 	udp->retry.most_ms = BACKOFF_FIRST_MS;
@@ -431,7 +385,6 @@ static void udp_close(struct output *output)
 
 	close_socket(udp);
 	resolve_close(udp->output.host, TAKE_PTR(udp->resolve));
-	forget_addresses(udp);
 }
 
 const struct output_ops output_udp = {

@@ -248,3 +248,19 @@ int resolve_take(struct worker *resolve, struct addrinfo **ret_list,
 	query_free(query);
 	return *ret_list ? 0 : -ENOENT;
 }
+
+unsigned int address_count(const struct addrinfo *list)
+{
+	unsigned int n = 0;
+
+	for (; list; list = list->ai_next)
+		n++;
+	return n;
+}
+
+const struct addrinfo *address_at(const struct addrinfo *list, unsigned int i)
+{
+	for (i %= address_count(list); i; i--)
+		list = list->ai_next;
+	return list;
+}

@@ -58,6 +58,12 @@ int resolve_take(struct worker *resolve, struct addrinfo **ret_list,
 /* May be called at any time; takes NULL. */
 void resolve_close(struct sink_host *sink, struct worker *resolve);
 
+/* @return the number of addresses in a list */
+unsigned int address_count(const struct addrinfo *list);
+
+/* @return address @i of a list; behind the last one, the first follows */
+const struct addrinfo *address_at(const struct addrinfo *list, unsigned int i);
+
 /* ---- Non-blocking sockets, and what TCP says of them: tcp.c. Errors are -errno. ------ */
 
 /*

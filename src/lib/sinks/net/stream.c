@@ -154,18 +154,9 @@ static void set_bind_reason(struct stream *stream, int err)
 /* @return the next address, each once, from the best one so far on; NULL: no more */
 static const struct addrinfo *next_address(struct stream *stream)
 {
-	const struct addrinfo *address = stream->addresses;
-	unsigned int n = 0, skip;
-
-	for (; address; address = address->ai_next)
-		n++;
-	if (stream->tried >= n)
+	if (stream->tried >= address_count(stream->addresses))
 		return NULL;
-	stream->first %= n;
-	skip = (stream->first + stream->tried++) % n;
-	for (address = stream->addresses; skip; skip--)
-		address = address->ai_next;
-	return address;
+	return address_at(stream->addresses, stream->first + stream->tried++);
 }
 
 /* Start to connect to the next address that allows it. */
