@@ -128,56 +128,33 @@ void spool_remove_acked(struct spool *spool)
 
 /* ---- Outages --------------------------------------------------------------------- */
 
-static void note_result(struct spool *spool, bool *fails, int err)
+static void note_failure(struct spool *spool, int err)
 {
-	struct spool_writing *writing = &spool->writing;
-	const struct log *log = spool->options.log;
-	uint64_t unwritten = spool->dropped[SPOOL_UNWRITTEN].seq;
-
-	*fails = err;
-	if (err && !outage_is_on(&writing->outage)) {
-		writing->unwritten = unwritten;
-		outage_log(&writing->outage, log, NETOBS_LOG_WARNING, "",
-			   "spool %s: cannot write: %s; new records are kept in memory, or dropped if they do not fit",
-			   spool_name(spool), strerror(-err));
-	}
-	if (!writing->append_fails && !writing->sync_fails)
-		outage_end(&writing->outage, log, NETOBS_LOG_WARNING,
-			   "spool %s: can be written to again; %llu records were dropped",
-			   spool_name(spool),
-			   (unsigned long long)(unwritten - writing->unwritten));
-}
-
-/* A smaller record that fits is no proof. */
-static bool has_room_again(const struct spool *spool)
-{
-	const struct segment *newest = spool->newest;
-	uint64_t cost = spool->writing.cost;
-
-	return newest && newest->fd >= 0 && !newest->is_closed &&
-	       newest->size + cost <= spool->capacity &&
-	       newest->size - newest->written + cost <= newest->buf_size;
-}
-
-static void note_append(struct spool *spool, int err, size_t len)
-{
-	struct spool_writing *writing = &spool->writing;
-
-	if (err)
-		writing->cost = max_u64(writing->cost, segment_cost(len));
-	else if (!writing->append_fails || !has_room_again(spool))
+	if (outage_is_on(&spool->unwritable))
 		return;
-	else
-		writing->cost = 0;
-	note_result(spool, &writing->append_fails, err);
+	spool->unwritten = spool->dropped[SPOOL_UNWRITTEN].seq;
+	outage_log(
+		&spool->unwritable, spool->options.log, NETOBS_LOG_WARNING, "",
+		"spool %s: cannot write: %s; new records are kept in memory, or dropped if they do not fit",
+		spool_name(spool), strerror(-err));
 }
 
-/* A successful sync may have made room for records. */
+static void end_unwritable(struct spool *spool)
+{
+	uint64_t dropped = spool->dropped[SPOOL_UNWRITTEN].seq - spool->unwritten;
+
+	outage_end(&spool->unwritable, spool->options.log, NETOBS_LOG_WARNING,
+		   "spool %s: can be written to again; %llu records were dropped",
+		   spool_name(spool), (unsigned long long)dropped);
+}
+
+/* A successful sync has written all that was in memory: there is room again. */
 void spool_note_sync(struct spool *spool, int err)
 {
-	note_result(spool, &spool->writing.sync_fails, err);
-	if (!err)
-		note_append(spool, 0, 0);
+	if (err)
+		note_failure(spool, err);
+	else
+		end_unwritable(spool);
 }
 
 /* ---- Adding -------------------------------------------------------------------- */
@@ -253,12 +230,13 @@ void *spool_reserve(struct spool *spool, size_t len, struct position own,
 		err = next_segment(spool, now_ms);
 		err = err ?: segment_reserve(spool->newest, len, own, &record);
 	}
-	if (err || spool->writing.append_fails)
-		note_append(spool, err, len);
 	if (err) {
+		note_failure(spool, err);
 		spool_drop(spool, SPOOL_UNWRITTEN, own);
 		return NULL;
 	}
+	if (!spool->dir)
+		end_unwritable(spool);
 	if (!spool->newest->size)
 		spool->newest->made_ms = now_ms;
 	spool->newest->used_ms = now_ms;

@@ -46,14 +46,6 @@ struct spool_unacked {
 	enum spool_drop why;
 };
 
-/* Failures to write: one outage, until appending and syncing both succeed. */
-struct spool_writing {
-	struct outage outage;
-	bool append_fails, sync_fails;
-	uint64_t cost;	    /* size of the largest record that did not fit */
-	uint64_t unwritten; /* records that were dropped before the outage */
-};
-
 struct worker;
 
 struct spool {
@@ -75,7 +67,8 @@ struct spool {
 
 	struct position recovered; /* found at the start */
 	struct position accepted, delivered, dropped[SPOOL_DROPS];
-	struct spool_writing writing;
+	struct outage unwritable; /* until a sync succeeds */
+	uint64_t unwritten;	  /* records that were dropped before that */
 	struct outage unreadable;
 	unsigned int read_attempts; /* in vain */
 	uint64_t searched;	    /* bytes since the last record, in vain */

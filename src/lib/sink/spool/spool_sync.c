@@ -150,29 +150,22 @@ void sync_work_do(void *arg)
 	work->err = err ?: note_err;
 }
 
-static bool is_doubtful(const struct spool *spool, const struct segment *segment)
+static void raise_durable(struct spool *spool, struct position durable)
 {
-	return segment->is_in_doubt &&
-	       position_is_before(spool->acked, segment->end);
-}
-
-void spool_find_durable(struct spool *spool)
-{
-	struct position durable = spool->oldest ? spool->oldest->first :
-						  spool->tail;
-
-	for (const struct segment *segment = spool->oldest;
-	     segment && segment->is_named; segment = segment->next) {
-		durable = segment->durable;
-		if (is_doubtful(spool, segment))
-			break;
-		if (segment->is_in_doubt) /* all of it is acknowledged */
-			durable = segment->end;
-		if (segment->synced < segment->size)
-			break;
-	}
 	if (position_is_before(spool->durable, durable))
 		spool->durable = durable;
+}
+
+/* What is acknowledged need not be durable. */
+void spool_find_durable(struct spool *spool)
+{
+	raise_durable(spool, spool->acked);
+	for (const struct segment *segment = spool->oldest;
+	     segment && segment->is_named; segment = segment->next) {
+		raise_durable(spool, segment->durable);
+		if (position_is_before(segment->durable, segment->end))
+			break;
+	}
 }
 
 /* ---- What is to be done -------------------------------------------------------- */
@@ -236,9 +229,13 @@ static struct position find_durable_limit(const struct spool *spool)
 {
 	const struct segment *segment = spool->oldest;
 
-	while (segment && !is_doubtful(spool, segment))
+	while (segment && !segment->is_in_doubt)
 		segment = segment->next;
-	return segment ? segment->durable : spool->tail;
+	if (!segment)
+		return spool->tail;
+	return position_is_before(spool->acked, segment->durable) ?
+		       segment->durable :
+		       spool->acked;
 }
 
 /*
