@@ -41,7 +41,7 @@ class Kafka3(kafka_tests.KafkaTests, kafka_tests.KafkaFailureTests,
     def test_batches_that_are_too_large(self):
         """The topic takes records, but not many in one message."""
         self.broker.make_topic(self.topic(), max_message_bytes=20000)
-        feed = self.feed(self.spec(self.topic()), "--records", 50000)
+        feed = self.feed(self.spec(self.topic()), "--records", 5000)
         result = feed.finish()
         self.check_fed(result, self.topic())
         self.assertEqual(0, result["stats"]["dropped"]["refused"]["records"])

@@ -204,7 +204,7 @@ struct kafka {
 
 	struct outbox outbox;
 
-	bool is_single;	       /* batches are of one record */
+	bool has_warned;       /* of batches that are too large */
 	struct backoff resend; /* for failed records; due_ms 0: there are none */
 	struct backoff replace; /* for a failed producer; due_ms 0: it has not failed */
 	int64_t progress_ms; /* the last acknowledgement, or since when one is due */

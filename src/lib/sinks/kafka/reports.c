@@ -107,38 +107,6 @@ static void give_up_producer(struct kafka *kafka)
 		       RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_NON_BLOCKING);
 }
 
-/*
- * A broker refuses a batch as a whole if it is too large. A record is to blame only if it
- * was alone in its batch.
- *
- * @return false: it was
- */
-static bool make_batches_smaller(struct kafka *kafka)
-{
-	rd_kafka_conf_t *conf = kafka->settings.conf;
-	char text[32] = "";
-	size_t size = sizeof(text);
-	unsigned long batch;
-
-	if (kafka->replace.due_ms)
-		return true;
-	if (kafka->is_single)
-		return false;
-	rd_kafka_conf_get(conf, "batch.size", text, &size);
-	batch = strtoul(text, NULL, 10) / 8;
-	kafka->is_single = batch < 1000;
-	snprintf(text, sizeof(text), "%lu", kafka->is_single ? 1 : batch);
-	rd_kafka_conf_set(conf,
-			  kafka->is_single ? "batch.num.messages" : "batch.size",
-			  text, NULL, 0);
-	log_warning(kafka->host->log,
-		    "kafka: %s refuses batches of that size; the size is now %s %s",
-		    kafka->settings.name, text,
-		    kafka->is_single ? "record" : "bytes");
-	give_up_producer(kafka);
-	return true;
-}
-
 /* ---- Outages --------------------------------------------------------------------- */
 
 /*
@@ -204,6 +172,12 @@ void reports_recover(struct kafka *kafka)
 
 /* ---- Failures -------------------------------------------------------------------- */
 
+static bool is_too_large(rd_kafka_resp_err_t err)
+{
+	return err == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE ||
+	       err == RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE;
+}
+
 /*
  * Not among them: INVALID_MSG, which Kafka calls CORRUPT_MESSAGE and retriable, and
  * INVALID_TIMESTAMP, for a message has another time when it is sent again.
@@ -211,13 +185,7 @@ void reports_recover(struct kafka *kafka)
 static bool is_refusal(rd_kafka_resp_err_t err)
 {
 	return err == RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE ||
-	       err == RD_KAFKA_RESP_ERR_INVALID_RECORD;
-}
-
-static bool is_too_large(rd_kafka_resp_err_t err)
-{
-	return err == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE ||
-	       err == RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE;
+	       err == RD_KAFKA_RESP_ERR_INVALID_RECORD || is_too_large(err);
 }
 
 /* The consequence of another error, which is logged. */
@@ -225,7 +193,7 @@ static bool is_consequence(rd_kafka_resp_err_t err)
 {
 	return err == RD_KAFKA_RESP_ERR__PURGE_QUEUE ||
 	       err == RD_KAFKA_RESP_ERR__PURGE_INFLIGHT ||
-	       err == RD_KAFKA_RESP_ERR__FATAL || is_too_large(err);
+	       err == RD_KAFKA_RESP_ERR__FATAL;
 }
 
 static void refuse_record(struct kafka *kafka, struct window_entry *entry,
@@ -251,9 +219,16 @@ static void keep_record(struct kafka *kafka, struct window_entry *entry,
 	reports_send_again(kafka);
 }
 
-/* Another record of its batch may have caused the refusal. */
-static void suspect_record(struct kafka *kafka, struct window_entry *entry)
+/* Another record of its batch may have caused the refusal, or their size together. */
+static void suspect_record(struct kafka *kafka, struct window_entry *entry,
+			   rd_kafka_resp_err_t err)
 {
+	if (is_too_large(err) && !kafka->has_warned) {
+		kafka->has_warned = true;
+		log_warning(kafka->host->log,
+			    "kafka: %s refuses batches of that size, their records are sent one by one: make rdkafka.batch.size smaller",
+			    kafka->settings.name);
+	}
 	entry->is_suspect = true;
 	entry->state = WINDOW_UNSENT;
 	kafka->retried++;
@@ -263,17 +238,12 @@ static void suspect_record(struct kafka *kafka, struct window_entry *entry)
 void reports_fail(struct kafka *kafka, struct window_entry *entry,
 		  rd_kafka_resp_err_t err, bool is_alone)
 {
-	is_alone |= entry->is_suspect;
-	if (is_too_large(err) && !is_alone)
-		is_alone = !make_batches_smaller(kafka);
-	else if (is_refusal(err) && !is_alone) {
-		suspect_record(kafka, entry);
-		return;
-	}
-	if (is_alone && (is_refusal(err) || is_too_large(err)))
+	if (!is_refusal(err))
+		keep_record(kafka, entry, err);
+	else if (is_alone || entry->is_suspect)
 		refuse_record(kafka, entry, err);
 	else
-		keep_record(kafka, entry, err);
+		suspect_record(kafka, entry, err);
 }
 
 /* ---- Events ---------------------------------------------------------------------- */
