@@ -227,9 +227,10 @@ class Tls(Certified):
         for name, mutual, options, message in (
                 ("server", True, (self.ca,), "it requires a client certificate"),
                 ("server", False, (self.ca, "server_name=other.test"),
-                 "the certificate of other.test is for another name"),
-                ("expired", False, (self.ca,), "the certificate of 127.0.0.1 has expired"),
-                ("server", False, ("tls=yes",), "is not from a trusted authority"),
+                 "the certificate of other.test cannot be verified: hostname mismatch"),
+                ("expired", False, (self.ca,),
+                 "the certificate of 127.0.0.1 cannot be verified: certificate has expired"),
+                ("server", False, ("tls=yes",), "cannot be verified: "),
                 (None, False, (self.ca,), "127.0.0.1"),
                 ("server", False, (), "trying again")):
             with self.subTest(message):

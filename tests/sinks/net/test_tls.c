@@ -220,16 +220,15 @@ CASE(wrong_certificates_are_refused_with_the_reason)
 		const char *text;
 	} cases[] = {
 		{ "other", "localhost", true,
-		  "the certificate of localhost is for another name; trying" },
+		  "the certificate of localhost cannot be verified: hostname mismatch; trying" },
 		/* Its name is in the subject alone. */
 		{ "localhost", "localhost", true,
-		  "the certificate of localhost is for another name; trying" },
+		  "the certificate of localhost cannot be verified: hostname mismatch; trying" },
 		{ "other", "127.0.0.1", true,
-		  "the certificate of 127.0.0.1 is for another name" },
+		  "the certificate of 127.0.0.1 cannot be verified: IP address mismatch" },
 		{ "expired", "localhost", true,
-		  "the certificate of localhost has expired; trying" },
-		{ "server", "localhost", false,
-		  "is not from a trusted authority" },
+		  "the certificate of localhost cannot be verified: certificate has expired; trying" },
+		{ "server", "localhost", false, "cannot be verified: " },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -419,7 +418,7 @@ CASE(files_of_no_use_are_refused_with_the_reason)
 	assert_refused(f, mutual_options("client.key", "client.key"),
 		       "there is no certificate in it");
 	assert_refused(f, mutual_options("client.pem", "client.pem"),
-		       "there is no private key in it");
+		       "there is no private key without a passphrase in it");
 	assert_refused(f, mutual_options("client.pem", "server.key"),
 		       "server.key is not for the certificate in");
 	snprintf(text, sizeof(text), "cert=%s&key_file=/nonexistent",
@@ -431,7 +430,7 @@ CASE(files_of_no_use_are_refused_with_the_reason)
 CASE(key_with_a_passphrase_is_refused)
 {
 	assert_refused(f, mutual_options("client.pem", "locked.key"),
-		       "locked.key: keys with a passphrase");
+		       "locked.key: there is no private key without a passphrase");
 }
 
 CASE(options_without_tls_are_refused)

@@ -17,54 +17,10 @@
 /* Say what is wrong with the certificate of @name, or with one that it depends on. */
 static void say_certificate(struct tls *tls, const char *name, long result)
 {
-	const char *whose = tls->depth ? "the certificate of an authority of " :
-					 "the certificate of ";
-	const char *what = "cannot be verified: ";
-	const char *more = X509_verify_cert_error_string(result);
-
-	switch (result) {
-	case X509_V_ERR_CERT_HAS_EXPIRED:
-		what = "has expired";
-		more = "";
-		break;
-	case X509_V_ERR_CERT_NOT_YET_VALID:
-		what = "is not valid yet";
-		more = "";
-		break;
-	case X509_V_ERR_HOSTNAME_MISMATCH:
-	case X509_V_ERR_IP_ADDRESS_MISMATCH:
-		what = "is for another name";
-		more = "";
-		break;
-	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
-	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
-	case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
-	case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
-	case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
-		what = "is not from a trusted authority: ";
-		break;
-	default:
-		break;
-	}
-	snprintf(tls->reason, sizeof(tls->reason), "%s%s %s%s", whose, name,
-		 what, more);
-}
-
-/* Explains a TLS alert; NULL: @reason is none, or is unknown. */
-static const char *alert_text(int reason)
-{
-	switch (reason) {
-	case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
-	case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
-	case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
-	case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
-	case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
-	case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
-	case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
-		return "it does not accept the client certificate";
-	default:
-		return NULL;
-	}
+	snprintf(tls->reason, sizeof(tls->reason),
+		 "the certificate of %s%s cannot be verified: %s",
+		 tls->depth ? "an authority of " : "", name,
+		 X509_verify_cert_error_string(result));
 }
 
 /*
@@ -88,8 +44,6 @@ static void say_error(struct tls *tls, unsigned long error)
 {
 	int reason = ERR_GET_REASON(error);
 	const char *text = ERR_reason_error_string(error) ?: "TLS failed";
-	const char *alert = alert_text(reason);
-	const char *more = NULL;
 
 	if (misses_certificate(tls, error)) {
 		text = "it closed the connection; it requires a client certificate";
@@ -99,12 +53,8 @@ static void say_error(struct tls *tls, unsigned long error)
 		text = "it closed the connection";
 	} else if (reason == SSL_R_WRONG_VERSION_NUMBER) {
 		text = "it does not speak TLS";
-	} else if (alert) {
-		more = text;
-		text = alert;
 	}
-	snprintf(tls->reason, sizeof(tls->reason), "%s%s%s%s", text,
-		 more ? " (" : "", more ?: "", more ? ")" : "");
+	snprintf(tls->reason, sizeof(tls->reason), "%s", text);
 }
 
 /* ---- Results -------------------------------------------------------------------- */

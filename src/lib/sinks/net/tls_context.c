@@ -87,12 +87,10 @@ static bool is_readable(struct tls_context *context, const char *option,
 /* There is no terminal to ask for a passphrase. */
 static int no_passphrase(char *to, int size, int is_writing, void *user)
 {
-	bool *was_asked = user;
-
 	(void)to;
 	(void)size;
 	(void)is_writing;
-	*was_asked = true;
+	(void)user;
 	return -1;
 }
 
@@ -112,19 +110,10 @@ static bool load_ca(struct tls_context *context, SSL_CTX *ctx)
 static bool load_key(struct tls_context *context, SSL_CTX *ctx)
 {
 	const char *key = context->key;
-	bool was_asked = false;
 	int is_loaded;
 
 	SSL_CTX_set_default_passwd_cb(ctx, no_passphrase);
-	SSL_CTX_set_default_passwd_cb_userdata(ctx, &was_asked);
 	is_loaded = SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM);
-	SSL_CTX_set_default_passwd_cb_userdata(ctx, NULL);
-	SSL_CTX_set_default_passwd_cb(ctx, NULL);
-	if (was_asked)
-		return refuse_context(
-			context,
-			KEY ": %s: keys with a passphrase are not supported",
-			key);
 	if (is_loaded && SSL_CTX_check_private_key(ctx))
 		return true;
 	if (is_loaded ||
@@ -132,7 +121,8 @@ static bool load_key(struct tls_context *context, SSL_CTX *ctx)
 		return refuse_context(context,
 				      KEY ": %s is not for the certificate in %s",
 				      key, context->cert);
-	return refuse_file(context, KEY, key, "there is no private key in it");
+	return refuse_file(context, KEY, key,
+			   "there is no private key without a passphrase in it");
 }
 
 static bool load_own(struct tls_context *context, SSL_CTX *ctx)
