@@ -234,7 +234,6 @@ static int send_all(struct ipfix *ipfix)
 		switch (ops->send(ipfix->output, &ipfix->message)) {
 		case 0:
 			ipfix->has_message = false;
-			ipfix->refresh.messages++;
 			break;
 		case -EAGAIN:
 			return -1;

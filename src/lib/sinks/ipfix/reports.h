@@ -60,9 +60,8 @@ int reports_add_names(struct reports *reports, struct encoder *encoder,
 struct refresh {
 	uint64_t interval_ms;
 	bool repeats;
-	unsigned int rounds;   /* rounds of this session */
-	int64_t due_ms;	       /* the next one */
-	unsigned int messages; /* since the last one */
+	unsigned int rounds; /* rounds of this session */
+	int64_t due_ms;	     /* the next one */
 };
 
 void refresh_start(struct refresh *refresh, int64_t now_ms);
