@@ -192,35 +192,22 @@ struct own_key {
 #define PROCESS_FIELD(member, type, key, ...) \
 	{ "Src" key, "flow" }, { "Dst" key, "flow" },
 
-static const struct own_key keys_of_flows[] = {
+static const struct own_key own_keys[] = {
 	{ "AgentIP", "all" }, { "HostName", "all" },	 { "HostId", "all" },
 	{ "type", "all" },    { "NetnsInodes", "flow" },
 #include "catalogue/fields.def"
-};
 
 #define FIELD(kind, member, type, has, key, ...) { key, #kind },
-#define RECORD(...)
-#define RECORD_END(...)
-
-static const struct own_key keys_of_others[] = {
 #include "catalogue/records.def"
 };
-
-static const char *find_owner(const char *name, const struct own_key *keys,
-			      size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (!strcmp(keys[i].key, name))
-			return keys[i].owner;
-	return NULL;
-}
 
 /* @return the kind of records with a field of that name; NULL: none */
 static const char *owner_of(const char *name)
 {
-	return find_owner(name, keys_of_flows, ARRAY_SIZE(keys_of_flows)) ?:
-		       find_owner(name, keys_of_others,
-				  ARRAY_SIZE(keys_of_others));
+	for (size_t i = 0; i < ARRAY_SIZE(own_keys); i++)
+		if (!strcmp(own_keys[i].key, name))
+			return own_keys[i].owner;
+	return NULL;
 }
 
 /* A name that any database takes as that of a column. */
