@@ -33,12 +33,12 @@ bool batch_reserve(struct batch *batch, size_t len)
 	       buffer_reserve(&batch->text, len);
 }
 
-void batch_add(struct batch *batch, size_t len, uint32_t stream,
+void batch_add(struct batch *batch, size_t len, uint32_t type,
 	       struct position end, uint32_t items)
 {
 	batch->entries[batch->n++] = (struct entry){ .at = batch->text.len,
 						     .len = len,
-						     .stream = stream,
+						     .type = type,
 						     .items = items,
 						     .end = end };
 	batch->text.len += len;

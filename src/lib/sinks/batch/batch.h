@@ -13,7 +13,7 @@ enum outcome { OUTCOME_WAITING, OUTCOME_ACCEPTED, OUTCOME_REFUSED };
 
 struct entry {
 	size_t at, len; /* position in the batch's text */
-	uint32_t stream;
+	uint32_t type;
 	uint32_t items; /* number of items that answers count */
 	enum outcome outcome;
 	struct position end;
@@ -40,8 +40,8 @@ static inline char *batch_room(const struct batch *batch)
 	return batch->text.bytes + batch->text.len;
 }
 
-/** Add a record, whose @len bytes are at batch_room(). */
-void batch_add(struct batch *batch, size_t len, uint32_t stream,
+/** Add a record of a @type, whose @len bytes are at batch_room(). */
+void batch_add(struct batch *batch, size_t len, uint32_t type,
 	       struct position end, uint32_t items);
 
 /** Begin an attempt with the first records that wait, at most the limit. */

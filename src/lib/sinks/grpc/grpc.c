@@ -305,7 +305,7 @@ static enum filling fill_call_batch(struct grpc_state *state, int64_t end_ms)
 		batch_add(batch,
 			  call_put_entry(options, item.record,
 					 (uint8_t *)batch_room(batch)),
-			  0, item.end,
+			  item.record->type, item.end,
 			  options->is_otlp ? otlp_items(item.record) : 0);
 		if (i % STRIDE == 0 && now_ms() >= end_ms)
 			return FILLING_ON;

@@ -17,17 +17,7 @@ static bool buffer_put(struct buffer *buffer, const char *string)
 
 /* ---- Labels --------------------------------------------------------------------- */
 
-/* Fields that have few values, so that they make few streams. */
-enum label_field { LABEL_PROTO, LABEL_ETYPE, LABEL_END_REASON, LABEL_FIELDS };
-
-static const char *const label_names[] = {
-	[LABEL_PROTO] = "Proto",
-	[LABEL_ETYPE] = "Etype",
-	[LABEL_END_REASON] = "FlowEndReason",
-};
-
-/* In place of the reason why a flow ended: the type is in front of it. */
-enum { LABELS_SIZE = 4096, STREAM_OTHER = UINT8_MAX };
+enum { LABELS_SIZE = 4096 };
 
 /* Loki's: [a-zA-Z_][a-zA-Z0-9_]*. */
 static bool is_label(const char *name)
@@ -82,73 +72,18 @@ static void read_labels(struct format *format, struct spec *spec)
 		format->labels = strdup(text);
 }
 
-static void read_label_field(struct format *format, struct spec *spec,
-			     const char *name)
-{
-	for (unsigned int i = 0; i < LABEL_FIELDS; i++) {
-		if (strcmp(label_names[i], name))
-			continue;
-		format->fields |= 1U << i;
-		return;
-	}
-	spec_refuse(spec,
-		    "option labels: '%s' is not Proto, Etype or FlowEndReason",
-		    name);
-}
-
-static void read_label_fields(struct format *format, struct spec *spec)
-{
-	cleanup_free char *names = strdup(spec_string(spec, "labels", ""));
-	char *rest = names, *name;
-
-	while (rest && *rest && (name = strsep(&rest, ",")))
-		read_label_field(format, spec, name);
-}
-
-static uint32_t stream_of(const struct format *format,
-			  const struct netobs_record *record)
-{
-	const struct netobs_flow *flow = as_flow(record);
-
-	if (record->type != NETOBS_RECORD_FLOW)
-		return record->type << 8 | STREAM_OTHER;
-	return (format->fields & 1 << LABEL_PROTO ? (uint32_t)flow->proto << 24 :
-						    0) |
-	       (format->fields & 1 << LABEL_ETYPE ?
-			(uint32_t)flow->ethertype << 8 :
-			0) |
-	       (format->fields & 1 << LABEL_END_REASON ?
-			flow->end_reason % STREAM_OTHER : /* which is none */
-			0);
-}
-
-/* The labels of a stream, up to its values. */
-static bool open_stream(const struct format *format, uint32_t stream,
+/* The labels of a stream, up to its values: flows have no label of their type, as they have none in JSON. */
+static bool open_stream(const struct format *format, uint32_t type,
 			struct buffer *body)
 {
-	const uint32_t values[] = {
-		[LABEL_PROTO] = stream >> 24,
-		[LABEL_ETYPE] = stream >> 8 & UINT16_MAX,
-		[LABEL_END_REASON] = stream & UINT8_MAX,
-	};
-	const bool is_other = values[LABEL_END_REASON] == STREAM_OTHER;
-	char label[64];
-	bool is_done = buffer_put(body, "{\"stream\":{") &&
-		       buffer_put(body, format->labels);
+	char label[64] = "";
 
-	if (is_other) {
+	if (type != NETOBS_RECORD_FLOW)
 		snprintf(label, sizeof(label), ",\"type\":\"%s\"",
-			 netobs_record_type_name(stream >> 8));
-		is_done &= buffer_put(body, label);
-	}
-	for (unsigned int i = 0; i < LABEL_FIELDS && !is_other; i++) {
-		if (!(format->fields & 1U << i))
-			continue;
-		snprintf(label, sizeof(label), ",\"%s\":\"%" PRIu32 "\"",
-			 label_names[i], values[i]);
-		is_done &= buffer_put(body, label);
-	}
-	return is_done && buffer_put(body, "},\"values\":[");
+			 netobs_record_type_name(type));
+	return buffer_put(body, "{\"stream\":{") &&
+	       buffer_put(body, format->labels) && buffer_put(body, label) &&
+	       buffer_put(body, "},\"values\":[");
 }
 
 /* ---- Records -------------------------------------------------------------------- */
@@ -218,11 +153,8 @@ static size_t put_bulk(const struct format *format,
 }
 
 size_t format_record(const struct format *format,
-		     const struct netobs_record *record, char *to,
-		     uint32_t *ret_stream)
+		     const struct netobs_record *record, char *to)
 {
-	*ret_stream =
-		format->encoding->has_streams ? stream_of(format, record) : 0;
 	return format->encoding->put_record(format, record, to);
 }
 
@@ -238,24 +170,6 @@ static bool add_records(const struct batch *records, uint32_t from, uint32_t to,
 		if (i > from && has_commas && !buffer_put(body, ","))
 			return false;
 		if (!buffer_add(body, records->text.bytes + entry->at, entry->len))
-			return false;
-	}
-	return true;
-}
-
-static bool add_streams(const struct format *format,
-			const struct batch *records, struct buffer *body)
-{
-	for (uint32_t from = 0, to; from < records->n_tried; from = to) {
-		uint32_t stream = batch_tried(records, from)->stream;
-
-		for (to = from + 1; to < records->n_tried; to++)
-			if (batch_tried(records, to)->stream != stream)
-				break;
-		if ((from && !buffer_put(body, ",")) ||
-		    !open_stream(format, stream, body) ||
-		    !add_records(records, from, to, true, body) ||
-		    !buffer_put(body, "]}"))
 			return false;
 	}
 	return true;
@@ -293,32 +207,29 @@ static bool put_request(const struct format *format,
 	return buffer_add(body, head, len) && put_lines(format, records, body);
 }
 
+/* A stream for each run of records of a type. */
 static bool put_streams(const struct format *format,
 			const struct batch *records, struct buffer *body)
 {
-	return buffer_put(body, "{\"streams\":[") &&
-	       add_streams(format, records, body) && buffer_put(body, "]}");
+	bool is_done = buffer_put(body, "{\"streams\":[");
+
+	for (uint32_t from = 0, to; from < records->n_tried; from = to) {
+		const uint32_t type = batch_tried(records, from)->type;
+
+		for (to = from + 1; to < records->n_tried; to++)
+			if (batch_tried(records, to)->type != type)
+				break;
+		is_done = is_done && (!from || buffer_put(body, ",")) &&
+			  open_stream(format, type, body) &&
+			  add_records(records, from, to, true, body) &&
+			  buffer_put(body, "]}");
+	}
+	return is_done && buffer_put(body, "]}");
 }
 
-/* Records of a stream side by side, in the order in which they came. */
-static int compare_streams(const void *a, const void *b, void *arg)
-{
-	const struct batch *batch = arg;
-	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-	uint32_t left_stream = batch->entries[left].stream;
-	uint32_t right_stream = batch->entries[right].stream;
-
-	if (left_stream != right_stream)
-		return left_stream < right_stream ? -1 : 1;
-	return left < right ? -1 : 1;
-}
-
-bool format_body(const struct format *format, struct batch *records,
+bool format_body(const struct format *format, const struct batch *records,
 		 struct buffer *body)
 {
-	if (format->encoding->has_streams)
-		qsort_r(records->tried, records->n_tried,
-			sizeof(*records->tried), compare_streams, records);
 	body->len = 0;
 	return format->encoding->put_body(format, records, body);
 }
@@ -336,7 +247,6 @@ static const struct encoding encodings[] = {
 			     .put_body = put_elements },
 	/* POST /loki/api/v1/push */
 	[ENCODING_LOKI] = { .content_type = "application/json",
-			    .has_streams = true,
 			    .put_record = put_loki,
 			    .put_body = put_streams },
 	/* Elasticsearch and OpenSearch: POST /INDEX/_bulk */
@@ -385,10 +295,9 @@ int format_read(struct format *format, struct spec *spec, uint32_t types)
 
 	*format = (struct format){ .encoding = &encodings[i] };
 	host_fields_read(&format->host_fields, spec, true);
-	if (!format->encoding->has_streams)
+	if (i != ENCODING_LOKI)
 		return 0;
 	read_labels(format, spec);
-	read_label_fields(format, spec);
 	return format->labels || spec->is_wrong ? 0 : -ENOMEM;
 }
 

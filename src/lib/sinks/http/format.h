@@ -27,7 +27,6 @@ enum format_answer {
 struct encoding {
 	const char *content_type;
 	enum format_answer answer;
-	bool has_streams; /* records of a stream are side by side in a body */
 	/* For format_record() and format_body(). */
 	size_t (*put_record)(const struct format *format,
 			     const struct netobs_record *record, char *to);
@@ -42,26 +41,23 @@ struct format {
 	const struct encoding *encoding;
 	struct host_fields host_fields;
 	char *labels; /* of Loki, the same for all records, as members of JSON */
-	unsigned int fields; /* whose values are labels, too: bits */
 	struct otlp otlp;
 };
 
 _Static_assert((int)OTLP_ENTRY_MAX <= (int)FORMAT_ROOM, "there is room for all");
 
-/** Read encoding, except of OTLP, label.NAME, labels and those of host_fields.h. @types: of the sink. 0 or -ENOMEM; what is wrong is refused. */
+/** Read encoding, except of OTLP, label.NAME and those of host_fields.h. @types: of the sink. 0 or -ENOMEM; what is wrong is refused. */
 int format_read(struct format *format, struct spec *spec, uint32_t types);
 void format_free(struct format *format);
 
 /**
  * Write a record as it is in a body.
  *
- * @param to          has FORMAT_ROOM
- * @param ret_stream  records with the same number share their labels
+ * @param to  has FORMAT_ROOM
  * @return bytes
  */
 size_t format_record(const struct format *format,
-		     const struct netobs_record *record, char *to,
-		     uint32_t *ret_stream);
+		     const struct netobs_record *record, char *to);
 
 /** @return how many of what an answer counts a record is: FORMAT_ANSWERS_COUNT */
 uint32_t format_items(const struct format *format,
@@ -71,11 +67,11 @@ uint32_t format_items(const struct format *format,
 const char *format_path(const struct format *format, uint32_t types);
 
 /**
- * Put a body together of the records that are tried; those of a stream are sorted to follow each other.
+ * Put a body together of the records that are tried.
  *
  * @return false: no memory
  */
-bool format_body(const struct format *format, struct batch *records,
+bool format_body(const struct format *format, const struct batch *records,
 		 struct buffer *body);
 
 #endif

@@ -452,9 +452,9 @@ static bool take_item(struct http *http, struct http_batch *batch,
 		      const struct sink_item *item)
 {
 	struct http_batch *next = batch_at(http, http->n_sent + 1);
-	uint32_t n = batch->records.n, stream;
-	size_t len = format_record(&http->options.format, item->record,
-				   http->record, &stream);
+	uint32_t n = batch->records.n;
+	size_t len =
+		format_record(&http->options.format, item->record, http->record);
 	bool has_room = !n ||
 			(n < http->options.batch_records &&
 			 batch->records.text.len + len <= http->batch_bytes);
@@ -463,7 +463,7 @@ static bool take_item(struct http *http, struct http_batch *batch,
 	if (!n)
 		http->fill_ms = now_ms();
 	memcpy(batch_room(to), http->record, len);
-	batch_add(to, len, stream, item->end,
+	batch_add(to, len, item->record->type, item->end,
 		  format_items(&http->options.format, item->record));
 	return !has_room;
 }
