@@ -13,7 +13,6 @@ import json
 import os
 import re
 import signal
-import struct
 import tempfile
 import time
 import xml.etree.ElementTree
@@ -208,7 +207,6 @@ TSHARK_TEXTS = {
     "cflow.dstaddrv6": "dst", "cflow.srcmac": "smac", "cflow.dstmac": "dmac",
 }
 TSHARK_TIMES = {"cflow.abstimestart": "start", "cflow.abstimeend": "end"}
-NTP_EPOCH = 2208988800
 
 
 def tshark_time_shown(text):
@@ -258,8 +256,7 @@ DUMP_NAMES = {
     32: "icmp", 139: "icmp",
 }
 DUMP_TEXTS = {8: "src", 12: "dst", 27: "src", 28: "dst", 56: "smac", 80: "dmac"}
-DUMP_TIMES = {152: "start", 153: "end", 154: "start", 155: "end", 156: "start",
-              157: "end"}
+DUMP_TIMES = {152: "start", 153: "end"}
 
 
 def dump_value(number, text):
@@ -315,8 +312,8 @@ def raw_row(fields):
     def mac(name):
         return ":".join(f"{octet:02x}" for octet in fields[name])
     return {
-        "start": raw_time(fields, 152, 154, 156),
-        "end": raw_time(fields, 153, 155, 157),
+        "start": value(152),
+        "end": value(153),
         "src": address(8, 27), "dst": address(12, 28), "sport": value(7),
         "dport": value(11), "proto": value(4), "packets": value(2),
         "octets": value(1), "flags": value(6), "tos": value(5),
@@ -325,11 +322,3 @@ def raw_row(fields):
         "ttl_min": value(52), "ttl_max": value(53), "in": value(10),
         "out": value(14), "direction": value(61),
     }
-
-
-def raw_time(fields, ms, us, ns):
-    if ms in fields:
-        return int.from_bytes(fields[ms], "big")
-    seconds, fraction = struct.unpack("!II", fields.get(us) or fields[ns])
-    return (seconds - NTP_EPOCH) % (1 << 32) * 1000 + \
-        (fraction * 10 ** 9 >> 32) // 10 ** 6

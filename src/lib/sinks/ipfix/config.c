@@ -94,11 +94,8 @@ static uint32_t host_domain(void)
 
 static void read_layout(struct layout_options *layout, struct spec *spec)
 {
-	static const char *const timestamps[] = { "ms", "us", "ns", NULL };
 	static const char *const records[] = { "basic", "extended", NULL };
 
-	layout->timestamps = (enum layout_timestamps)spec_choice(
-		spec, "timestamps", timestamps, TIMESTAMPS_MS);
 	layout->is_extended = spec_choice(spec, "record", records, 0);
 	layout->pen =
 		(uint32_t)spec_number(spec, "pen", 1, UINT32_MAX, PEN_EXAMPLE);

@@ -177,8 +177,7 @@ int encoder_add_flow(struct encoder *encoder, const struct netobs_flow *flow)
 int encoder_add_other(struct encoder *encoder, const struct netobs_record *record)
 {
 	uint8_t bytes[RECORD_OTHER_SIZE];
-	enum layout_kind kind =
-		record_from_other(bytes, record, &encoder->layout.options);
+	enum layout_kind kind = record_from_other(bytes, record);
 
 	return encoder_add(encoder, kind, bytes,
 			   encoder->layout.templates[kind].record_len);

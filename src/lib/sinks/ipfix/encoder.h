@@ -23,7 +23,7 @@ enum { RECORD_OTHER_SIZE = 1024 }; /* room for any type but flows */
 #define slot_tcp_flags slot_number
 #define slot_dscp slot_number
 #define slot_tunnel slot_number
-#define slot_time(member) uint64_t member; /* as the layout's timestamps */
+#define slot_time(member) uint64_t member; /* ms since 1970 */
 #define slot_address(member)  \
 	uint32_t member##_v4; \
 	uint8_t member##_v6[16];
@@ -63,11 +63,10 @@ enum layout_kind record_from_flow(struct record_flow *record,
  * @return the kind of template that the record fits
  */
 enum layout_kind record_from_other(uint8_t *to,
-				   const struct netobs_record *record,
-				   const struct layout_options *options);
+				   const struct netobs_record *record);
 
-/** @return @ns since 1970 in the format of RFC 7011, 6.1.7 to 6.1.10 */
-uint64_t record_time(int64_t ns, enum layout_timestamps timestamps);
+/** @return @ns since 1970 in ms: RFC 7011, 6.1.8 */
+uint64_t record_time(int64_t ns);
 
 /* ---- Messages --------------------------------------------------------------------- */
 

@@ -14,12 +14,9 @@ enum {
 	V6 = 1 << 1,
 	ICMP = 1 << 2,
 	EXTENDED = 1 << 3,
-	MS = 1 << 4,
-	US = 1 << 5,
-	NS = 1 << 6,
-	SAMPLED = 1 << 7,
-	HEALTH = 1 << 8,
-	PROCESS = 1 << 9,
+	SAMPLED = 1 << 4,
+	HEALTH = 1 << 5,
+	PROCESS = 1 << 6,
 };
 
 /* ---- Elements of our own: by number ---------------------------------------------- */
@@ -138,10 +135,8 @@ struct line {
 #define lines_icmp(LINE, member, at, name, flags)        \
 	LINE(at, 0, name "IPv4", 2, V4, 2, (flags) | V4) \
 	LINE(at, 1, name "IPv6", 2, V6, 2, (flags) | V6)
-#define lines_time(LINE, member, at, name, flags)                \
-	LINE(at, 0, name "Milliseconds", 8, MS, 8, (flags) | MS) \
-	LINE(at, 1, name "Microseconds", 8, US, 8, (flags) | US) \
-	LINE(at, 2, name "Nanoseconds", 8, NS, 8, (flags) | NS)
+#define lines_time(LINE, member, at, name, flags) \
+	LINE(at, 0, name "Milliseconds", 8, 0, 8, flags)
 
 #define OWN_ELEMENT(...)
 #define MADE_ELEMENT(type, ...) ELEMENT(number, __VA_ARGS__)
@@ -160,7 +155,7 @@ static const struct line flow_struct[] = {
 #define ELEMENT(type, member, flags, at, name) \
 	lines_##type(ON_WIRE, member, at, #name, flags)
 #define ON_WIRE(at, i, name, len, if_in_struct, wire_len, if_on_wire) \
-	[3 * (at) + (i)] = { name, wire_len, if_on_wire },
+	[2 * (at) + (i)] = { name, wire_len, if_on_wire },
 
 /* In the order of their positions. */
 static const struct line flow_wire[] = {
@@ -182,19 +177,16 @@ static const struct line flow_wire[] = {
  * Lines of the other types. Texts have a fixed length, as those of options have: so collectors that
  * read no other records read the flows beside these.
  */
-enum { LINES_MAX = 192 };
+enum { LINES_MAX = 128 };
 
 #define LINES_none(...)
-#define LINES_all(at, octets, name) [3 * (at)] = { #name, octets, 0 },
+#define LINES_all(at, octets, name) [2 * (at)] = { #name, octets, 0 },
 #define LINES_own(at, octets, name, ...) LINES_all(at, octets, name)
 #define LINES_text LINES_own
-#define LINES_time(at, name)                                   \
-	[3 * (at)] = { #name "Milliseconds", 8, MS },          \
-	     [3 * (at) + 1] = { #name "Microseconds", 8, US }, \
-	     [3 * (at) + 2] = { #name "Nanoseconds", 8, NS },
+#define LINES_time(at, name) [2 * (at)] = { #name "Milliseconds", 8, 0 },
 #define LINES_address(at, name)                      \
-	[3 * (at)] = { #name "IPv4Address", 4, V4 }, \
-	     [3 * (at) + 1] = { #name "IPv6Address", 16, V6 },
+	[2 * (at)] = { #name "IPv4Address", 4, V4 }, \
+	     [2 * (at) + 1] = { #name "IPv6Address", 16, V6 },
 #define LINES_OF(set, ...) LINES_##set(__VA_ARGS__)
 #define LINES_EXPANDED(...) LINES_OF(__VA_ARGS__)
 
@@ -270,10 +262,7 @@ _Static_assert((int)LAYOUT_KINDS <= (int)IDS_PER_LAYOUT, "an ID for each kind");
 static uint32_t flags_of(const struct layout_options *options,
 			 enum layout_kind kind)
 {
-	static const uint32_t timestamps[] = { MS, US, NS };
-
-	return kinds[kind].flags | timestamps[options->timestamps] |
-	       (options->is_extended ? EXTENDED : 0);
+	return kinds[kind].flags | (options->is_extended ? EXTENDED : 0);
 }
 
 static bool has_line(const struct line *line, uint32_t flags)

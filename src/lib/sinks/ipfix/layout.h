@@ -18,10 +18,7 @@
 #include <fixbuf/public.h>
 #pragma GCC diagnostic pop
 
-enum layout_timestamps { TIMESTAMPS_MS, TIMESTAMPS_US, TIMESTAMPS_NS };
-
 struct layout_options {
-	enum layout_timestamps timestamps;
 	bool is_extended;
 	uint32_t pen; /* private enterprise number of our elements */
 	bool has_no_flows;

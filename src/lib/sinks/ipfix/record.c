@@ -14,34 +14,9 @@
 
 /* ---- Times --------------------------------------------------------------------- */
 
-/* Seconds from 1900 to 1970. */
-#define NTP_EPOCH 2208988800ULL
-
-/*
- * Seconds and a fraction, as in NTP: RFC 5905, 6. In 2036 the seconds start again.
- * The fraction is rounded up, so that rounding it down gives the original number. Of
- * microseconds, the lowest 11 bits are to be 0: 6.1.9.
- */
-static uint64_t ntp_time(uint64_t ns, bool is_micro)
+uint64_t record_time(int64_t ns)
 {
-	uint64_t seconds = ns / NSEC_PER_SEC, rest = ns % NSEC_PER_SEC;
-	uint64_t fraction;
-
-	if (is_micro)
-		rest -= rest % 1000;
-	fraction = ((rest << 32) + NSEC_PER_SEC - 1) / NSEC_PER_SEC;
-	if (is_micro)
-		fraction = (fraction + 2047) & ~2047ULL;
-	return (uint64_t)(uint32_t)(seconds + NTP_EPOCH) << 32 | fraction;
-}
-
-uint64_t record_time(int64_t ns, enum layout_timestamps timestamps)
-{
-	uint64_t known = ns < 0 ? 0 : (uint64_t)ns;
-
-	if (timestamps == TIMESTAMPS_MS)
-		return known / NSEC_PER_MSEC;
-	return ntp_time(known, timestamps == TIMESTAMPS_US);
+	return ns < 0 ? 0 : (uint64_t)ns / NSEC_PER_MSEC;
 }
 
 /* ---- Flows --------------------------------------------------------------------- */
@@ -153,8 +128,7 @@ static void add_icmp(struct record_flow *record, const struct netobs_flow *flow)
 #define fill_tunnel fill_number
 #define fill_tcp_flags fill_number
 #define fill_dscp(member) record->member = (uint8_t)(flow->member << 2);
-#define fill_time(member) \
-	record->member = record_time(flow->member, timestamps);
+#define fill_time(member) record->member = record_time(flow->member);
 #define fill_text(member)                                                   \
 	safe_utf8_cut(record->member, sizeof(record->member), flow->member, \
 		      sizeof(flow->member));
@@ -189,8 +163,7 @@ static void add_icmp(struct record_flow *record, const struct netobs_flow *flow)
 	FILL_EXPANDED(type, member, bit, FIELD_ARGUMENTS ipfix)
 
 static void add_record_fields(struct record_flow *record,
-			      const struct netobs_flow *flow,
-			      enum layout_timestamps timestamps)
+			      const struct netobs_flow *flow)
 {
 #include "catalogue/fields.def"
 }
@@ -244,7 +217,7 @@ enum layout_kind record_from_flow(struct record_flow *record,
 		.flow_id = flow_id(flow),
 		.ip_version = flow->ethertype == 0x0800 ? 4 : 6,
 	};
-	add_record_fields(record, flow, options->timestamps);
+	add_record_fields(record, flow);
 	add_points(record, flow);
 	if (is_icmp)
 		add_icmp(record, flow);
@@ -341,8 +314,7 @@ static void put_number(uint8_t *to, uint64_t value, size_t octets)
 }
 
 static void put_slot(uint8_t *to, const struct slot *slot, size_t octets,
-		     const struct netobs_record *record,
-		     enum layout_timestamps timestamps)
+		     const struct netobs_record *record)
 {
 	const void *at = record_at(&slot->field, record);
 	uint64_t number;
@@ -361,14 +333,12 @@ static void put_slot(uint8_t *to, const struct slot *slot, size_t octets,
 	default:
 		number = record_number(&slot->field, record);
 		if (slot->field.type == RECORD_ms)
-			number = record_time((int64_t)number, timestamps);
+			number = record_time((int64_t)number);
 		put_number(to, number, octets);
 	}
 }
 
-enum layout_kind record_from_other(uint8_t *to,
-				   const struct netobs_record *record,
-				   const struct layout_options *options)
+enum layout_kind record_from_other(uint8_t *to, const struct netobs_record *record)
 {
 	const struct slot *slots = types[record->type].slots;
 	const bool is_v4 = is_ipv4(slots, record);
@@ -382,7 +352,7 @@ enum layout_kind record_from_other(uint8_t *to,
 							    slot->octets;
 
 		if (octets && record_is_known(&slot->field, record))
-			put_slot(to, slot, octets, record, options->timestamps);
+			put_slot(to, slot, octets, record);
 		to += octets;
 	}
 	return types[record->type].layout4 + !is_v4;
