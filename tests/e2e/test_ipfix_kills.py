@@ -3,10 +3,8 @@
 # Needs: nftables
 """IPFIX over TCP and TLS to a collector that stops reading, and ends, at any time."""
 
-import contextlib
 import os
 import socket
-import ssl
 import tempfile
 import threading
 import time
@@ -17,60 +15,6 @@ from lib import lab
 
 BACKLOG = int(os.environ.get("NETOBS_IPFIX_BACKLOG", "300000"))
 LIMIT_MS = 20  # that a call may take of its thread
-
-
-class HalfTls:
-    """A side of TLS 1.3 that can end its half, and reads on."""
-
-    def __init__(self, context, peer):
-        context.minimum_version = ssl.TLSVersion.TLSv1_3
-        self.peer = peer
-        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self.tls = context.wrap_bio(self.incoming, self.outgoing,
-                                    server_side=True)
-        self.do(self.tls.do_handshake)
-
-    def do(self, action, *arguments):
-        """None: the other side has ended the connection."""
-        while True:
-            try:
-                result = action(*arguments)
-                self.peer.sendall(self.outgoing.read())
-                return result
-            except ssl.SSLWantReadError:
-                self.peer.sendall(self.outgoing.read())
-                self.incoming.write(self.peer.recv(1 << 16))
-            except ssl.SSLZeroReturnError:
-                return None
-
-    def read(self):
-        return self.do(self.tls.read, 1 << 16)
-
-    def end(self):
-        """What had come before, which OpenSSL would drop."""
-        rest = b""
-        with contextlib.suppress(ssl.SSLWantReadError):
-            while True:
-                rest += self.tls.read(1 << 16)
-        with contextlib.suppress(ssl.SSLWantReadError):
-            self.tls.unwrap()
-        self.peer.sendall(self.outgoing.read())
-        return rest
-
-
-class HalfServer(ipfix_lab.Server):
-    """Ends its half after some records."""
-
-    def __init__(self, ns, certificates, **options):
-        self.half_context = certificates.server("server")
-        super().__init__(ns, **options)
-
-    def handle(self, peer, stream):
-        tls = HalfTls(self.half_context, peer)
-        stream += tls.read()
-        stream += tls.end()
-        while data := tls.read():
-            stream += data
 
 
 class Kills(kills.KillsTest):
@@ -157,32 +101,6 @@ class Kills(kills.KillsTest):
 
     def test_tls_collector_that_pauses_for_12_s_keeps_its_connection(self):
         self.check_pause(ipfix_lab.Certificates(self.lab.path("certs")))
-
-    def test_collector_that_ends_its_half_and_reads_on_keeps_its_connection(self):
-        server = self.server(port=self.port)
-        self.feed(self.spec(), "--rate", 2000)
-        lab.wait_for(server.numbers, "records")
-        server.sockets[0].shutdown(socket.SHUT_WR)
-        self.check_half(server)
-
-    def test_collector_that_ends_its_half_of_tls_keeps_its_connection(self):
-        """With its close_notify; 1.2 has no halves."""
-        certificates = ipfix_lab.Certificates(self.lab.path("certs"))
-        server = HalfServer(self.ns, certificates, port=self.port)
-        self.addCleanup(server.stop)
-        self.feed(self.spec(certificates), "--rate", 2000)
-        self.check_half(server)
-
-    def check_half(self, server):
-        """It gets records for long enough to be connected to again, if it was."""
-        lab.wait_for(lambda: len(server.numbers()) > 8000, "records")
-        self.process.terminate()
-        stats = self.end()
-        taken = stats["taken"]["records"]
-        self.assertEqual(taken, stats["delivered"]["records"])
-        self.assertEqual(1, stats["counters"]["sessions"])
-        lab.wait_for(lambda: len(server.numbers()) == taken, "all records")
-        self.assertEqual([], self.log())
 
     def test_host_that_answers_no_more_is_noticed(self):
         server = self.server(port=self.port)

@@ -164,28 +164,6 @@ CASE(flows_are_counted_once_each)
 	close(peer);
 }
 
-CASE(half_of_a_connection_is_enough)
-{
-	static struct received all;
-	int peer;
-
-	session_open(f, "tcp", "");
-	peer = accept_soon(f);
-	shutdown(peer, SHUT_WR);
-	all.used = 0;
-	for (int i = 0; i < 100; i++) {
-		f->host.n_records += 10;
-		session_work_for(f, 1);
-		receive_some(&all, peer);
-	}
-	read_messages(f, &all);
-	assert_in_range(f->flows, 980, 1000);
-	assert_int_equal(session_counter(f, "sessions"), 1);
-	assert_string_equal(f->host.logged, "");
-	reset(peer);
-	close(accept_soon(f));
-}
-
 /* It may have restarted, and be asked again at once only if it was of use before. */
 CASE(collector_that_closes_each_time_is_asked_now_and_then)
 {

@@ -92,6 +92,7 @@ static void read_some(struct feed *feed)
 /* Continue a session: send pending bytes, and process acknowledgements. */
 static void proceed_session(struct feed *feed)
 {
+	take_acknowledged(feed); /* while the connection is there */
 	read_some(feed);
 	write_feed_unsent(feed);
 	if (feed->stream.phase == STREAM_READY)
@@ -147,7 +148,6 @@ void feed_open(struct feed *feed, const struct stream_options *options,
 	struct stream_options own = *options;
 
 	own.good_ms = GOOD_MS;
-	own.keeps_half = true;
 	*feed = (struct feed){ .host = host };
 	stream_open(&feed->stream, &own, host);
 }

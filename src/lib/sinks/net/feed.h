@@ -40,7 +40,7 @@ struct feed {
 /**
  * Begin to connect with the first feed_prepare().
  *
- * @param options  without good_ms and keeps_half, which are set here
+ * @param options  without good_ms, which is set here
  */
 void feed_open(struct feed *feed, const struct stream_options *options,
 	       struct sink_host *host);

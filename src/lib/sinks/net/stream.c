@@ -57,7 +57,6 @@ static void stream_release_socket(struct stream *stream)
 	stream_watch(stream, 0);
 	close_fd(&stream->fd);
 	stream->wants_out = stream->is_new = false;
-	stream->is_half = false;
 }
 
 void stream_close(struct stream *stream)
@@ -313,33 +312,12 @@ static ssize_t fail_stream(struct stream *stream, ssize_t err)
 	return err;
 }
 
-/* TLS before 1.3 has no halves: RFC 5246, 7.2.1, and RFC 8446, 6.1. */
-static bool may_be_half(const struct stream *stream)
-{
-	return stream->options.keeps_half &&
-	       (!stream->options.tls || tls_has_halves(&stream->tls));
-}
-
-/* The peer sends nothing more; the socket's errors show whether it still reads. */
-static ssize_t read_half(struct stream *stream)
-{
-	int err = socket_error(stream->fd);
-
-	if (!err)
-		return -EAGAIN;
-	if (stream->options.tls)
-		tls_break(&stream->tls, -err);
-	return fail_stream(stream, err);
-}
-
 ssize_t stream_read(struct stream *stream, void *to, size_t len)
 {
 	ssize_t n;
 
 	if (stream->phase != STREAM_READY)
 		return -ENOTCONN;
-	if (stream->is_half)
-		return read_half(stream);
 	if (stream->options.tls)
 		n = tls_read(&stream->tls, to, len);
 	else
@@ -349,10 +327,6 @@ ssize_t stream_read(struct stream *stream, void *to, size_t len)
 	if (n == -EAGAIN) {
 		stream->wants_out |= stream->tls.wants_out;
 		return n;
-	}
-	if (!n && may_be_half(stream)) {
-		stream->is_half = true;
-		return read_half(stream);
 	}
 	if (n || !stream->is_idle || !stream->is_good)
 		return fail_stream(stream, n ?: -EPIPE);
@@ -420,11 +394,9 @@ static void note_stable(struct stream *stream)
 		stream_is_good(stream);
 }
 
-static uint32_t events_of(const struct stream *stream)
+static void watch_ready(struct stream *stream)
 {
-	if (stream->is_half) /* its end could be read for ever */
-		return stream->wants_out ? EPOLLOUT : EPOLLERR;
-	return stream->wants_out ? EPOLLIN | EPOLLOUT : EPOLLIN;
+	stream_watch(stream, stream->wants_out ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
 /* While something is not acknowledged, answers are looked for. */
@@ -432,7 +404,7 @@ static int rest_up(struct stream *stream)
 {
 	int ms = tcp_unacknowledged(stream->fd) ? LOOK_MS : -1;
 
-	stream_watch(stream, events_of(stream));
+	watch_ready(stream);
 	note_stable(stream);
 	if (stream->is_good || !stream->options.good_ms)
 		return ms;
@@ -448,8 +420,7 @@ int stream_rest(struct stream *stream)
 		stream_watch(stream, EPOLLOUT);
 		break;
 	case STREAM_HANDSHAKE:
-		stream_watch(stream,
-			     stream->wants_out ? EPOLLIN | EPOLLOUT : EPOLLIN);
+		watch_ready(stream);
 		break;
 	case STREAM_READY:
 		return rest_up(stream);

@@ -30,7 +30,6 @@ struct stream_options {
 	uint32_t retry_ms, retry_max_ms; /* 0: 1 s, growing to 3 s */
 	uint32_t unanswered_ms; /* without an answer it has failed; 0: 8 s */
 	uint32_t good_ms;	/* 0: only stream_is_good() says so */
-	bool keeps_half; /* the peer may end its half, and continue to read */
 };
 
 enum stream_phase {
@@ -59,7 +58,6 @@ struct stream {
 	bool is_good;	   /* the connection has been used with success */
 	bool was_good;	   /* the previous connection was good */
 	bool is_idle;	   /* set by the owner: closing it now is no failure */
-	bool is_half;	   /* the peer has ended its half */
 	int64_t look_ms;   /* when to check its answers again */
 	int64_t silent_ms; /* the time of the last answer; 0: none is missing */
 	struct backoff backoff;

@@ -269,11 +269,6 @@ ssize_t tls_write(struct tls *tls, const void *from, size_t len)
 	return err ?: -EPIPE;
 }
 
-bool tls_has_halves(const struct tls *tls)
-{
-	return SSL_version(tls->ssl) >= TLS1_3_VERSION;
-}
-
 void tls_break(struct tls *tls, int error)
 {
 	tls->is_broken = true;

@@ -73,9 +73,6 @@ ssize_t tls_read(struct tls *tls, void *to, size_t len);
 /* After -EAGAIN, the same bytes must come first. */
 ssize_t tls_write(struct tls *tls, const void *from, size_t len);
 
-/* Each side may end its half alone: TLS 1.3, or newer. */
-bool tls_has_halves(const struct tls *tls);
-
 /* The socket has failed beside TLS: @error, as errno, becomes tls->reason. */
 void tls_break(struct tls *tls, int error);
 
