@@ -122,7 +122,7 @@ class Faults(grpc_lab.FaultsTest):
         self.collector.start()
         feed = self.feed(self.collector, "deadline=1s", rate=20000, seconds=1, drain=90)
         again = self.check_all_came(self.collector, feed.finish())
-        # Two calls, whose time was over.
+        # A call or two, whose time was over.
         self.assertLess(again, 2 * 12000)
         self.assertLess(max(self.numbers(self.collector).values()), 4)
 

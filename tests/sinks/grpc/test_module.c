@@ -92,7 +92,6 @@ MODULE_TEST(batches_are_no_larger_than_allowed)
 MODULE_TEST(windows_of_the_collector_are_kept)
 {
 	f->collector.window = 1000;
-	f->collector.is_unordered = true; /* two calls share the window */
 	module_open(f, "");
 	f->host.n_records = 20000;
 	module_work_until_done(f);
@@ -111,33 +110,17 @@ MODULE_TEST(batch_waits_until_it_is_due)
 	assert_int_equal(f->collector.n_rpcs, 1);
 }
 
-/* The first is not answered: how many come at a time? */
-MODULE_TEST(calls_at_a_time_are_limited)
+MODULE_TEST(one_call_is_open_at_a_time)
 {
 	f->collector.answer = ANSWER_NEVER;
 	module_open(f, "batch_bytes=64K");
 	f->host.n_records = 20000;
-	module_work_until_calls(f, 2);
+	module_work_until_calls(f, 1);
 	module_turns(f, 50);
-	assert_int_equal(f->collector.n_rpcs, 2);
+	assert_int_equal(f->collector.n_rpcs, 1);
 	assert_int_equal(f->host.acked, 0);
-}
-
-MODULE_TEST(answers_count_in_order)
-{
-	struct collector *c = &f->collector;
-
-	c->answer = ANSWER_NEVER;
-	module_open(f, "batch_bytes=64K");
-	f->host.n_records = 20000;
-	module_work_until_calls(f, 2);
-	module_turns(f, 50);
-	c->answer = ANSWER_STATUS;
-	c->status = "0";
-	collector_answer(c, &c->rpcs[1]);
-	module_turns(f, 50);
-	assert_int_equal(f->host.acked, 0);
-	collector_answer(c, &c->rpcs[0]);
+	f->collector.answer = ANSWER_OK;
+	collector_answer(&f->collector, f->collector.rpcs);
 	await_by(f->host.acked, module_turn(f, true));
 }
 
@@ -193,12 +176,12 @@ MODULE_TEST(idle_connection_may_be_closed)
 	assert_string_equal(f->host.logged, "");
 }
 
-MODULE_TEST(connection_that_breaks_takes_its_calls_along)
+MODULE_TEST(connection_that_breaks_takes_its_call_along)
 {
 	f->collector.answer = ANSWER_NEVER;
 	module_open(f, "batch_bytes=64K");
 	f->host.n_records = 2000;
-	module_work_until_calls(f, 2);
+	module_work_until_calls(f, 1);
 	collector_hang_up(&f->collector);
 	f->collector.answer = ANSWER_OK;
 	module_work_until_done(f);
@@ -208,7 +191,7 @@ MODULE_TEST(connection_that_breaks_takes_its_calls_along)
 	assert_int_equal(module_counter(f, "failed_calls"), 0);
 }
 
-/* The first call is below the number that it names, the second is not. */
+/* The call is below the number that it names. */
 MODULE_TEST(collector_that_goes_away_finishes_what_it_has)
 {
 	struct collector *c = &f->collector;
@@ -216,7 +199,7 @@ MODULE_TEST(collector_that_goes_away_finishes_what_it_has)
 	c->answer = ANSWER_NEVER;
 	module_open(f, "batch_bytes=64K");
 	f->host.n_records = 2000;
-	module_work_until_calls(f, 2);
+	module_work_until_calls(f, 1);
 	module_turns(f, 50);
 	nghttp2_submit_goaway(c->h2, 0, c->rpcs[0].id, NGHTTP2_NO_ERROR, NULL, 0);
 	module_turns(f, 50);
@@ -227,6 +210,23 @@ MODULE_TEST(collector_that_goes_away_finishes_what_it_has)
 	assert_int_equal(c->n_taken, 2000);
 	assert_int_equal(c->n_again, 0);
 	assert_int_equal(module_counter(f, "connections"), 2);
+	assert_string_equal(f->host.logged, "");
+}
+
+MODULE_TEST(call_that_a_collector_leaves_when_it_goes_away_is_sent_again)
+{
+	struct collector *c = &f->collector;
+
+	c->answer = ANSWER_NEVER;
+	module_open(f, "");
+	f->host.n_records = 10;
+	module_work_until_calls(f, 1);
+	nghttp2_submit_goaway(c->h2, 0, 0, NGHTTP2_NO_ERROR, NULL, 0);
+	c->answer = ANSWER_OK;
+	module_work_until_done(f);
+	assert_int_equal(c->n_taken, 10);
+	assert_int_equal(c->n_again, 0);
+	assert_int_equal(module_counter(f, "failed_calls"), 0);
 	assert_string_equal(f->host.logged, "");
 }
 

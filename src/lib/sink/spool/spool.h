@@ -168,16 +168,6 @@ static inline bool spool_has_unacked_dropped(const struct spool *spool)
 				  spool->unacked_dropped.to);
 }
 
-/**
- * @return whether records are dropped, or not read any more, unless some of those that
- *         were read are acknowledged soon
- */
-static inline bool spool_is_pressed(const struct spool *spool)
-{
-	return spool_has_unacked_dropped(spool) ||
-	       spool->size > spool->options.max_bytes / 4 * 3;
-}
-
 /** @return whether there are records that the reader has not got */
 static inline bool spool_has_more(const struct spool *spool)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
  * Records to a collector, by gRPC: a method takes a batch of them, and its answer is that the
- * collector has it. A few calls may be open at a time. A batch is kept until the outcome of all
- * its records is known, so that it can be sent again, or in parts.
+ * collector has it. One call is open at a time. Its batch is kept until the outcome of all
+ * records is known, so that it can be sent again, or in parts.
  */
 #include "grpc.h"
 
@@ -15,9 +15,7 @@
 
 enum {
 	SLICE_MS = 5, /* time of work, then the caller has its turn */
-	BATCHES = GRPC_CALLS_MAX +
-		  1, /* those that are sent, and the one that is filled */
-	STRIDE = 64, /* records between looks at the clock */
+	STRIDE = 64,  /* records between looks at the clock */
 	DEADLINE_MAX_MS = 60 * 1000, /* unless the option is more */
 	SPARE = 3, /* a call may take that many times what the last one took */
 };
@@ -28,10 +26,10 @@ struct grpc_state {
 	struct grpc_options options;
 	struct session session;
 
-	struct call_batch batches[BATCHES]; /* a ring */
-	uint32_t first, n_sent; /* sent batches; the next one is being filled */
-	int64_t fill_ms;	/* when filling it began */
-	bool is_urgent;		/* send it without waiting for more records */
+	struct call_batch batch;
+	bool is_filled;	 /* it is sent, maybe again; else it is being filled */
+	int64_t fill_ms; /* when filling it began */
+	bool is_urgent;	 /* send it without waiting for more records */
 	size_t batch_bytes; /* less than the option if the collector refuses larger ones */
 	uint32_t deadline_ms; /* more than the option if the collector needs longer */
 	uint32_t refused_in_row; /* records that were refused alone */
@@ -41,11 +39,6 @@ struct grpc_state {
 	uint64_t calls, failed_calls;
 };
 
-static struct call_batch *batch_at(struct grpc_state *state, uint32_t i)
-{
-	return &state->batches[(state->first + i) % BATCHES];
-}
-
 /* ---- Opening ------------------------------------------------------------------- */
 
 static void grpc_close(void *arg)
@@ -54,11 +47,9 @@ static void grpc_close(void *arg)
 
 	session_close(&state->session);
 	tls_context_close(&state->tls);
-	for (uint32_t i = 0; i < BATCHES; i++) {
-		batch_free(&state->batches[i].records);
-		buffer_free(&state->batches[i].message);
-		buffer_free(&state->batches[i].reply);
-	}
+	batch_free(&state->batch.records);
+	buffer_free(&state->batch.message);
+	buffer_free(&state->batch.reply);
 }
 
 static int grpc_open(struct spec *spec, struct sink_host *host, void *arg)
@@ -122,7 +113,7 @@ static void report_partial(struct grpc_state *state, uint32_t n,
 			   name, message);
 }
 
-/* ---- One call -------------------------------------------------------------------- */
+/* ---- The end of a call ----------------------------------------------------------- */
 
 static uint32_t clamp_deadline(const struct grpc_state *state, int64_t ms)
 {
@@ -133,20 +124,28 @@ static uint32_t clamp_deadline(const struct grpc_state *state, int64_t ms)
 }
 
 /* After a deadline, the records are sent again, which the collector may have already. */
-static void take_timeout(struct grpc_state *state, struct call_batch *batch)
+static void take_timeout(struct grpc_state *state)
 {
-	const struct call *call = &batch->call;
+	const struct call *call = &state->batch.call;
 
 	state->deadline_ms =
 		clamp_deadline(state, 2 * (call->end_ms - call->begun_ms));
-	batch_shrink(&batch->records, &state->batch_bytes, GRPC_BATCH_MIN);
+	batch_shrink(&state->batch.records, &state->batch_bytes, GRPC_BATCH_MIN);
 }
 
-/* The collector works: a call was accepted. */
-static void note_success(struct grpc_state *state, const struct call_batch *batch)
+/*
+ * The collector works. It does not say which records it refuses: the last ones stand for them.
+ */
+static void take_success(struct grpc_state *state)
 {
-	state->deadline_ms =
-		clamp_deadline(state, SPARE * (now_ms() - batch->call.begun_ms));
+	struct batch *records = &state->batch.records;
+	const struct otlp_answer *answer = &state->batch.answer;
+
+	report_partial(state, batch_decide_count(records, answer->rejected),
+		       answer->message);
+	batch_grow(records);
+	state->deadline_ms = clamp_deadline(
+		state, SPARE * (now_ms() - state->batch.call.begun_ms));
 	state->refused_in_row = 0;
 	backoff_reset(&state->backoff);
 	session_is_good(&state->session);
@@ -155,20 +154,10 @@ static void note_success(struct grpc_state *state, const struct call_batch *batc
 		   state->options.session.stream.address.name);
 }
 
-/* The collector does not say which records it refuses: the last ones stand for them. */
-static void take_success(struct grpc_state *state, struct call_batch *batch)
+static void take_failure(struct grpc_state *state)
 {
-	const struct otlp_answer *answer = &batch->answer;
-
-	report_partial(state,
-		       batch_decide_count(&batch->records, answer->rejected),
-		       answer->message);
-	batch_grow(&batch->records);
-}
-
-static void take_failure(struct grpc_state *state, struct call_batch *batch)
-{
-	const struct call *call = &batch->call;
+	struct batch *records = &state->batch.records;
+	const struct call *call = &state->batch.call;
 	enum status_action action = status_action(call->status, call->message);
 
 	/* A collector that goes away says what it has not looked at. */
@@ -176,21 +165,18 @@ static void take_failure(struct grpc_state *state, struct call_batch *batch)
 		return;
 	state->failed_calls++;
 	if (call->status == STATUS_DEADLINE_EXCEEDED)
-		take_timeout(state, batch);
+		take_timeout(state);
 	if (action == STATUS_LATER) {
 		report_failure(state, call);
 		backoff_wait(&state->backoff, call->begun_ms);
 		state->backoff.due_ms = max_i64(state->backoff.due_ms,
 						now_ms() + call->retry_ms);
-	} else if (action == STATUS_TOO_BIG && batch->records.n_tried > 1) {
-		batch_shrink(&batch->records, &state->batch_bytes,
-			     GRPC_BATCH_MIN);
-	} else if (batch_refuse(&batch->records, &state->refused_in_row)) {
+	} else if (action == STATUS_TOO_BIG && records->n_tried > 1) {
+		batch_shrink(records, &state->batch_bytes, GRPC_BATCH_MIN);
+	} else if (batch_refuse(records, &state->refused_in_row)) {
 		report_refusal(state, call);
 	}
 }
-
-/* ---- All of them ----------------------------------------------------------------- */
 
 /* Read an answer that is whole, and not compressed, as its prefix says. */
 static bool read_reply(struct call_batch *batch)
@@ -204,9 +190,9 @@ static bool read_reply(struct call_batch *batch)
 }
 
 /* A call that is accepted without an answer of its kind was accepted by something else. */
-static bool has_ended_well(const struct grpc_state *state,
-			   struct call_batch *batch)
+static bool has_ended_well(struct grpc_state *state)
 {
+	struct call_batch *batch = &state->batch;
 	struct call *call = &batch->call;
 
 	if (call->phase != CALL_ENDED || call->status != STATUS_OK)
@@ -220,67 +206,35 @@ static bool has_ended_well(const struct grpc_state *state,
 	return false;
 }
 
-/* Forget batches from the oldest on, as an acknowledgement covers all earlier records. */
-static void settle_batches(struct grpc_state *state)
+static void take_answer(struct grpc_state *state)
 {
-	while (state->n_sent) {
-		struct call_batch *batch = batch_at(state, 0);
+	struct call_batch *batch = &state->batch;
 
-		batch_settle(&batch->records, state->host);
-		if (batch->records.n_waiting)
-			return;
-		batch_clear(&batch->records);
-		state->first = (state->first + 1) % BATCHES;
-		state->n_sent--;
-	}
+	if (batch->call.phase != CALL_ENDED)
+		return;
+	if (has_ended_well(state))
+		take_success(state);
+	else
+		take_failure(state);
+	batch->call.phase = CALL_NONE;
+	batch_settle(&batch->records, state->host);
+	if (batch->records.n_waiting)
+		return;
+	batch_clear(&batch->records);
+	state->is_filled = false;
 }
 
-/*
- * Take answers from the oldest on. The outcome of a call behind one that has failed says nothing of the
- * collector.
- */
-static void take_answers(struct grpc_state *state)
-{
-	bool has_failed = false;
-
-	for (uint32_t i = 0; i < state->n_sent; i++) {
-		struct call_batch *batch = batch_at(state, i);
-
-		if (batch->call.phase == CALL_OPEN)
-			break;
-		if (has_ended_well(state, batch)) {
-			take_success(state, batch);
-			if (!has_failed)
-				note_success(state, batch);
-		} else if (batch->call.phase == CALL_ENDED && !has_failed) {
-			take_failure(state, batch);
-		}
-		batch->call.phase = CALL_NONE;
-		has_failed |= batch->records.n_waiting;
-	}
-	settle_batches(state);
-}
-
-/*
- * The connection ended, and all calls with it. That is no failure of theirs, unless the oldest
- * one was late.
- */
+/* The connection ended, and the call with it. That is no failure of the call, unless it was late. */
 static void take_loss(struct grpc_state *state)
 {
-	bool is_oldest = true;
+	struct call *call = &state->batch.call;
 
-	for (uint32_t i = 0; i < state->n_sent; i++) {
-		struct call_batch *batch = batch_at(state, i);
-
-		if (batch->call.phase == CALL_NONE ||
-		    has_ended_well(state, batch))
-			continue;
-		if (is_oldest && session_is_late(&batch->call))
-			take_timeout(state, batch);
-		is_oldest = false;
-		batch->call.phase = CALL_NONE;
+	if (call->phase != CALL_NONE && !has_ended_well(state)) {
+		if (session_is_late(call))
+			take_timeout(state);
+		call->phase = CALL_NONE;
 	}
-	take_answers(state);
+	take_answer(state);
 	backoff_reset(&state->backoff);
 }
 
@@ -293,7 +247,7 @@ static enum filling fill_call_batch(struct grpc_state *state, int64_t end_ms)
 {
 	const struct grpc_options *options = &state->options;
 	const size_t most = state->batch_bytes - options->head_max;
-	struct batch *batch = &batch_at(state, state->n_sent)->records;
+	struct batch *batch = &state->batch.records;
 	struct sink_item item;
 
 	for (uint32_t i = 1; batch->text.len + options->entry_max <= most; i++) {
@@ -314,8 +268,10 @@ static enum filling fill_call_batch(struct grpc_state *state, int64_t end_ms)
 }
 
 /* @return whether to send the batch as it is, while there are no more records */
-static bool is_due(struct grpc_state *state, const struct batch *batch)
+static bool is_due(struct grpc_state *state)
 {
+	const struct batch *batch = &state->batch.records;
+
 	if (!batch->n)
 		state->is_urgent = false;
 	return batch->n &&
@@ -325,17 +281,30 @@ static bool is_due(struct grpc_state *state, const struct batch *batch)
 
 static bool may_send(struct grpc_state *state)
 {
-	uint32_t most = state->backoff.failures ? 1 : state->options.calls;
-
 	if (!backoff_is_due(&state->backoff))
 		return false;
 	state->backoff.due_ms = 0;
-	return state->session.n_open < most && session_is_ready(&state->session);
+	return state->batch.call.phase == CALL_NONE &&
+	       session_is_ready(&state->session);
 }
 
-/* @return 1; 0: it could not be begun */
-static int begin_call(struct grpc_state *state, struct call_batch *batch)
+/* > 0: a call was begun; 0: none can be now; -EAGAIN: the time is over. */
+static int send_call(struct grpc_state *state, int64_t end_ms)
 {
+	struct call_batch *batch = &state->batch;
+	enum filling filling;
+
+	if (!may_send(state))
+		return 0;
+	if (!state->is_filled) {
+		filling = fill_call_batch(state, end_ms);
+		if (filling == FILLING_ON)
+			return -EAGAIN;
+		if (filling == FILLING_EMPTY && !is_due(state))
+			return 0;
+		state->is_filled = true;
+		batch->records.limit = batch->records.n;
+	}
 	if (call_begin(batch, &state->session, &state->options,
 		       state->deadline_ms)) {
 		backoff_wait(&state->backoff, now_ms());
@@ -345,58 +314,18 @@ static int begin_call(struct grpc_state *state, struct call_batch *batch)
 	return 1;
 }
 
-/* @return the oldest batch that is not being sent; NULL: none */
-static struct call_batch *find_rest(struct grpc_state *state)
+static int check_deadline(struct grpc_state *state)
 {
-	for (uint32_t i = 0; i < state->n_sent; i++)
-		if (batch_at(state, i)->records.n_waiting &&
-		    batch_at(state, i)->call.phase == CALL_NONE)
-			return batch_at(state, i);
-	return NULL;
-}
-
-/* > 0: a call was begun; 0: none can be now; -EAGAIN: the time is over. */
-static int send_call(struct grpc_state *state, int64_t end_ms)
-{
-	struct call_batch *batch = find_rest(state);
-	enum filling filling;
-
-	if (!may_send(state))
-		return 0;
-	if (batch)
-		return begin_call(state, batch);
-	if (state->n_sent >= state->options.calls)
-		return 0;
-	batch = batch_at(state, state->n_sent);
-	filling = fill_call_batch(state, end_ms);
-	if (filling == FILLING_ON)
-		return -EAGAIN;
-	if (filling == FILLING_EMPTY && !is_due(state, &batch->records))
-		return 0;
-	state->n_sent++;
-	batch->records.limit = batch->records.n;
-	return begin_call(state, batch);
-}
-
-static int check_deadlines(struct grpc_state *state)
-{
-	int wake_ms = -1;
-
-	for (uint32_t i = 0; i < state->n_sent; i++)
-		wake_ms = sooner_ms(wake_ms, session_check_deadline(
-						     &state->session,
-						     &batch_at(state, i)->call));
-	return wake_ms;
+	return session_check_deadline(&state->session, &state->batch.call);
 }
 
 static int next_wake_ms(struct grpc_state *state)
 {
-	const struct batch *batch = &batch_at(state, state->n_sent)->records;
 	int wake_ms = session_rest(&state->session);
 
-	wake_ms = sooner_ms(wake_ms, check_deadlines(state));
+	wake_ms = sooner_ms(wake_ms, check_deadline(state));
 	wake_ms = sooner_ms(wake_ms, backoff_left_ms(&state->backoff));
-	if (batch->n && may_send(state) && state->n_sent < state->options.calls)
+	if (!state->is_filled && state->batch.records.n && may_send(state))
 		wake_ms = sooner_ms(wake_ms,
 				    left_ms(state->fill_ms +
 					    state->options.batch_delay_ms));
@@ -416,7 +345,7 @@ static bool run_calls(struct grpc_state *state)
 			take_loss(state);
 			continue;
 		}
-		take_answers(state);
+		take_answer(state);
 		if (session == PEER_AWAY)
 			return false;
 		if (now_ms() >= end_ms)
@@ -432,7 +361,7 @@ static int grpc_work(void *arg, bool flush)
 	bool has_more;
 
 	state->is_urgent |= flush;
-	check_deadlines(state);
+	check_deadline(state);
 	has_more = run_calls(state);
 	/* The outage of its calls, or else of the connection. */
 	state->host->outage = outage_is_on(&state->outage) ?

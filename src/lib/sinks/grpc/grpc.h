@@ -11,10 +11,7 @@
 #include "sinks/pbflow/pbflow.h"
 #include "status.h"
 
-enum {
-	GRPC_CALLS_MAX = 2,
-	GRPC_BATCH_MIN = 64 << 10,
-};
+enum { GRPC_BATCH_MIN = 64 << 10 };
 
 /* Records that are sent in a call, or in several. */
 struct call_batch {
@@ -35,7 +32,6 @@ struct grpc_options {
 	size_t head_max;  /* bytes in front of the records of a message */
 	size_t batch_bytes;
 	uint32_t batch_delay_ms;
-	uint32_t calls;	      /* at a time */
 	uint32_t deadline_ms; /* deadline of the first calls */
 };
 

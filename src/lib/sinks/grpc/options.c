@@ -86,7 +86,6 @@ static void read_tls(struct grpc_options *options, struct spec *spec,
 		stream->tls = context;
 }
 
-/* OTLP has one call at a time. */
 int grpc_options_read(struct grpc_options *options, struct spec *spec,
 		      uint32_t types, struct tls_context *context)
 {
@@ -98,7 +97,6 @@ int grpc_options_read(struct grpc_options *options, struct spec *spec,
 		.is_otlp = is_otlp,
 		.entry_max = is_otlp ? OTLP_ENTRY_MAX : PBFLOW_ENTRY_MAX,
 		.head_max = is_otlp ? OTLP_HEAD_MAX : 0,
-		.calls = is_otlp ? 1 : GRPC_CALLS_MAX,
 	};
 	address_parse(spec, spec->target, is_otlp ? 4317 : 0,
 		      &session->stream.address);
