@@ -2,7 +2,7 @@
 /**
  * @file services.h
  * The service map: which client uses which service, from flows and sessions of any number of hosts.
- * Each conversation counts once, however many hosts, interfaces and sides of a NAT report it: in
+ * Each conversation counts once, however many hosts and sides of a NAT report it: in
  * each direction by the host that has seen most of its packets. Memory for edges is bounded, and their
  * sum is exact. netobsctl map --services uses it.
  *

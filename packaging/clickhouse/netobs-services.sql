@@ -2,7 +2,6 @@
 -- The service map of a fleet: fills the table netobs_services with the map that `netobsctl map --services` makes of the
 -- same records. Run it after netobs-tables.sql, whenever you want a new map; limit `reports` to the time
 -- that the map is to cover. Differences from `netobsctl map --services`:
--- - Records with --per-interface count once for each interface.
 -- - Records of mappings are not used: a conversation behind a NAT has its addresses before translation only if flows
 --   or sessions of the host that translates have them.
 -- - Of ICMP, only echo requests and their replies have one id (netobs_id_of): other requests and answers that

@@ -233,10 +233,8 @@ int conversations_add(struct conversations *all, uint32_t reporter,
 		return -ENOMEM;
 	if (report->kind == REPORT_FLOW) {
 		count_flow(all, report);
-		is_added = talks_add_flow(
-			&all->talks, talk, source, reporter, report,
-			&((struct reporter *)slots_at(&all->reporters, reporter))
-				 ->reporting);
+		is_added = talks_add_flow(&all->talks, talk, source, reporter,
+					  report);
 	} else {
 		all->totals.sessions++;
 		is_added = talks_add_session(&all->talks, talk, source,
@@ -325,8 +323,7 @@ static void add_edge(struct conversations *all, const struct talk *talk,
 	uint8_t evidence;
 	const uint8_t service = find_service(all, talk, &evidence);
 
-	talk_edge(&all->talks, talk, accounts, n, service, &all->reporters,
-		  &edge);
+	talk_edge(talk, accounts, n, service, &edge);
 	edge.sum.evidence = evidence;
 	all->totals.repeated_packets += edge.sum.counts.repeated_packets;
 	edges_add(edges, &edge.key, &edge.sum);

@@ -3,7 +3,7 @@
  * Reports of conversations by any number of hosts, and the edges of the service map that they make.
  *
  * A conversation has the addresses and ports from before all NAT, as far as any host knows them. It
- * counts once, however many hosts, interfaces and sides of a NAT report it: in each direction by the
+ * counts once, however many hosts and sides of a NAT report it: in each direction by the
  * host that has seen most of its packets, which is the sender's, unless that has lost reports.
  */
 #ifndef NETOBS_REPORTS_CONVERSATIONS_H

@@ -45,8 +45,6 @@ struct service_report {
 	uint16_t tcp_flags;
 	uint8_t tcp_combined;
 	bool has_combined; /* false: 0 means unknown */
-	uint32_t n_points; /* at which it was seen */
-	uint64_t point;	   /* the first one, as a hash */
 
 	/* Sessions. */
 	uint8_t opened,

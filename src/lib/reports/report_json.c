@@ -8,7 +8,6 @@
 
 #include <netobs/session.h>
 
-#include "base/hash.h"
 #include "base/util.h"
 
 #define TIME_MAX_MS ((uint64_t)(INT64_MAX / NSEC_PER_MSEC)) /* year 2262 */
@@ -62,8 +61,6 @@
 	X(CONTAINER, "ContainerName")        \
 	X(POD, "PodName")                    \
 	X(NAMESPACE, "PodNamespace")         \
-	X(INTERFACES, "Interfaces")          \
-	X(DIRECTIONS, "IfDirections")        \
 	X(OPENED, "Opened")                  \
 	X(ENDED, "Ended")                    \
 	X(AGENT, "AgentIP")                  \
@@ -131,26 +128,18 @@ static void members_read(struct json_value record, struct members *ret_members)
 	}
 }
 
-/* @return @value of @member; 0, too, where it is wrong */
-static uint64_t members_check_number(const struct members *members,
-				     enum member member,
-				     struct json_value value, uint64_t most)
-{
-	uint64_t number = 0;
-
-	if (!flow_number_read(value, most, &number))
-		snprintf(members->why, REPORT_WHY_MAX,
-			 "%s is no whole number from 0 to %" PRIu64,
-			 names[member], most);
-	return number;
-}
-
+/* @return 0, too, where it is wrong */
 static uint64_t members_number(const struct members *members,
 			       enum member member, uint64_t most)
 {
 	const struct json_value value = members->values[member];
+	uint64_t number = 0;
 
-	return value.at ? members_check_number(members, member, value, most) : 0;
+	if (value.at && !flow_number_read(value, most, &number))
+		snprintf(members->why, REPORT_WHY_MAX,
+			 "%s is no whole number from 0 to %" PRIu64,
+			 names[member], most);
+	return number;
 }
 
 static uint64_t members_count(const struct members *members, enum member member)
@@ -248,33 +237,6 @@ static void read_workload(const struct members *members, enum member container,
 	report_name_workload(ret_name, texts[0], texts[1], texts[2]);
 }
 
-static uint64_t hash_point(const char *text, size_t len, uint64_t direction)
-{
-	uint64_t hash = direction + 1;
-
-	for (size_t i = 0; i < len; i++)
-		hash = hash_finish(hash ^ (uint8_t)text[i]);
-	return hash;
-}
-
-static void read_points(const struct members *members,
-			struct service_report *report)
-{
-	struct json_item interface = { 0 }, direction = { 0 };
-
-	while (json_next(members->values[MEMBER_INTERFACES], &interface)) {
-		uint64_t way = 0;
-
-		if (json_next(members->values[MEMBER_DIRECTIONS], &direction))
-			way = members_check_number(members, MEMBER_DIRECTIONS,
-						   direction.value, UINT8_MAX);
-		if (!report->n_points++)
-			report->point = hash_point(interface.value.at,
-						   json_length(interface.value),
-						   way);
-	}
-}
-
 static void read_flow(const struct members *members, struct service_report *report)
 {
 	report->packets = members_count(members, MEMBER_PACKETS);
@@ -296,7 +258,6 @@ static void read_flow(const struct members *members, struct service_report *repo
 	report->has_combined = members->values[MEMBER_COMBINED].at;
 	report->tcp_combined =
 		(uint8_t)members_number(members, MEMBER_COMBINED, UINT8_MAX);
-	read_points(members, report);
 	json_text(members->values[MEMBER_SRC_PROCESS], report->processes[0],
 		  REPORT_PROCESS_MAX);
 	json_text(members->values[MEMBER_DST_PROCESS], report->processes[1],

@@ -26,45 +26,21 @@ struct choice {
 	struct flow_span span; /* of all reports, as the choice between equal ones is arbitrary */
 };
 
-static void part_add(struct part *sum, const struct part *more)
+static void add_account(const struct account *account, struct view *view)
 {
-	span_join(&sum->span, more->span);
-	counters_add(&sum->counts, &more->counts, sizeof(sum->counts));
-}
+	const uint32_t end = account->joined_end;
 
-/* ---- A reporter ------------------------------------------------------------------------ */
-
-/* If interfaces are reported apart, take the one with most packets; else the sum. */
-static void add_part(struct view *view, uint8_t end, const struct part *part,
-		     bool is_apart)
-{
-	struct part *sum = &view->sums[end];
-
-	view->has_flows[end] = true;
-	if (!is_apart)
-		part_add(sum, part);
-	else if (part->point != POINT_REST &&
-		 part->counts.packets > sum->counts.packets)
-		*sum = *part;
-}
-
-static void add_account(const struct talks *talks, const struct account *account,
-			const struct reporting *reporting, struct view *view)
-{
-	const bool is_apart = reporting->is_apart && !reporting->is_merged;
-	const struct part *part;
-
-	for (uint32_t i = account->parts; i; i = part->next) {
-		part = &talks->parts[i - 1];
-		add_part(view, (uint8_t)account->joined_end, part, is_apart);
-	}
-	counters_add(&view->sessions[account->joined_end], &account->sessions,
+	view->has_flows[end] |= account->has_flows;
+	span_join(&view->sums[end].span, account->sum.span);
+	counters_add(&view->sums[end].counts, &account->sum.counts,
+		     sizeof(account->sum.counts));
+	counters_add(&view->sessions[end], &account->sessions,
 		     sizeof(view->sessions[0]));
 }
 
 /* ---- Several reporters ----------------------------------------------------------------- */
 
-/* Parts come in the order of their numbers: of equal ones, the first is taken. */
+/* Reporters come in the order of their numbers: of equal sums, the first is taken. */
 static bool is_better(const struct part *a, const struct part *b)
 {
 	return a->counts.packets != b->counts.packets ?
@@ -135,19 +111,14 @@ static void choose(struct choice *choice, const struct view *view, uint8_t clien
 }
 
 /* Each reporter's accounts follow each other. */
-static void choose_of_all(const struct talks *talks,
-			  const struct account *accounts, uint32_t n,
-			  const struct slots *reporters, uint8_t client,
-			  struct choice *choice)
+static void choose_of_all(const struct account *accounts, uint32_t n,
+			  uint8_t client, struct choice *choice)
 {
 	for (uint32_t i = 0; i < n;) {
 		struct view view = { .reporter = accounts[i].key.reporter };
-		const struct reporter *reporter =
-			slots_at(reporters, view.reporter);
 
 		for (; i < n && accounts[i].key.reporter == view.reporter; i++)
-			add_account(talks, &accounts[i], &reporter->reporting,
-				    &view);
+			add_account(&accounts[i], &view);
 		choose(choice, &view, client);
 	}
 }
@@ -189,9 +160,8 @@ static void add_sessions(const struct session_counts *sessions,
 	counts->failed = sessions->failed;
 }
 
-void talk_edge(const struct talks *talks, const struct talk *talk,
-	       const struct account *accounts, uint32_t n, uint8_t service,
-	       const struct slots *reporters, struct edge *ret_edge)
+void talk_edge(const struct talk *talk, const struct account *accounts,
+	       uint32_t n, uint8_t service, struct edge *ret_edge)
 {
 	const struct pair *pair = &talk->pair;
 	struct edge_sum *sum = &ret_edge->sum;
@@ -201,7 +171,7 @@ void talk_edge(const struct talks *talks, const struct talk *talk,
 					    .proto = pair->proto } };
 	memcpy(ret_edge->key.client, pair->addrs[!service], 16);
 	memcpy(ret_edge->key.service, pair->addrs[service], 16);
-	choose_of_all(talks, accounts, n, reporters, !service, &choice);
+	choose_of_all(accounts, n, !service, &choice);
 	sum->counts.conversations = 1;
 	sum->start_ms = choice.span.start_ms;
 	sum->end_ms = choice.span.end_ms;

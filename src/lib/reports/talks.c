@@ -10,10 +10,7 @@
 #include "base/conversation.h"
 #include "base/util.h"
 
-enum {
-	FIRST_PARTS = 256,
-	NAMES_MAX = 1 << 16, /* of a kind; later ones have no number */
-};
+enum { NAMES_MAX = 1 << 16 /* of a kind; later ones have no number */ };
 
 struct pair pair_of(const struct flow_face *face, uint8_t *ret_source)
 {
@@ -130,81 +127,6 @@ static struct account *get_account(struct talks *talks, uint32_t talk,
 
 /* ---- Flows ----------------------------------------------------------------------------- */
 
-static struct part *find_part(const struct talks *talks,
-			      const struct account *account, uint64_t point)
-{
-	struct part *part;
-
-	for (uint32_t i = account->parts; i; i = part->next) {
-		part = &talks->parts[i - 1];
-		if (part->point == point)
-			return part;
-	}
-	return NULL;
-}
-
-/* @return NULL: no memory */
-static struct part *get_part(struct talks *talks, struct account *account,
-			     uint64_t point)
-{
-	struct part *part = find_part(talks, account, point);
-
-	if (!part && account->n_parts >= PARTS_MAX) {
-		point = POINT_REST;
-		part = find_part(talks, account, point);
-	}
-	if (part)
-		return part;
-	if (!array_reserve(&talks->parts, talks->n_parts, &talks->parts_capacity,
-			   sizeof(*talks->parts), FIRST_PARTS))
-		return NULL;
-	part = &talks->parts[talks->n_parts++];
-	*part = (struct part){ .next = account->parts, .point = point };
-	account->parts = talks->n_parts;
-	account->n_parts++;
-	return part;
-}
-
-static uint64_t point_of(const struct service_report *report)
-{
-	return report->n_points == 1 && report->point != POINT_REST ?
-		       report->point :
-		       POINT_MANY;
-}
-
-/*
- * @return whether records can be of the same packets. One that ends where the next one begins
- * is not: the route may have changed between them.
- */
-static bool is_beside(const struct part *one, const struct part *other)
-{
-	const struct flow_span a = one->last, b = other->last;
-
-	return a.start_ms && b.start_ms && one->last_icmp == other->last_icmp &&
-	       ((a.start_ms < b.end_ms && b.start_ms < a.end_ms) ||
-		a.start_ms == b.start_ms || a.end_ms == b.end_ms);
-}
-
-/*
- * A host that reports each interface by itself has several records of the same time. One that counts
- * a flow once names all interfaces, or one after the other as its routes change.
- */
-static bool shows_apart(const struct talks *talks,
-			const struct account *account, const struct part *added)
-{
-	const struct part *part;
-
-	if (added->point == POINT_MANY || added->point == POINT_REST)
-		return false;
-	for (uint32_t i = account->parts; i; i = part->next) {
-		part = &talks->parts[i - 1];
-		if (part != added && part->point != POINT_MANY &&
-		    part->point != POINT_REST && is_beside(part, added))
-			return true;
-	}
-	return false;
-}
-
 static struct part_counts counts_of(const struct service_report *report)
 {
 	return (struct part_counts){
@@ -219,29 +141,19 @@ static struct part_counts counts_of(const struct service_report *report)
 }
 
 bool talks_add_flow(struct talks *talks, uint32_t index, uint8_t source,
-		    uint32_t reporter, const struct service_report *report,
-		    struct reporting *reporting)
+		    uint32_t reporter, const struct service_report *report)
 {
-	const struct flow_span span = span_of(report);
 	const struct part_counts counts = counts_of(report);
 	const enum server_end server = find_server(report);
 	struct account *account = get_account(talks, index, reporter, source);
-	struct part *part =
-		account ? get_part(talks, account, point_of(report)) : NULL;
 	struct talk *talk = talk_at(talks, index);
 
-	if (!part)
+	if (!account)
 		return false;
-	counters_add(&part->counts, &counts, sizeof(counts));
+	account->has_flows = true;
+	counters_add(&account->sum.counts, &counts, sizeof(counts));
+	span_join(&account->sum.span, span_of(report));
 	talk->packets += report->packets;
-	span_join(&part->span, span);
-	if (span.start_ms) {
-		part->last = span;
-		part->last_icmp = report->icmp;
-	}
-	reporting->is_merged |= report->n_points > 1;
-	if (!reporting->is_apart)
-		reporting->is_apart = shows_apart(talks, account, part);
 	if (server)
 		talk->accepts[server == SERVER_SOURCE ? source : !source]++;
 	note_names(talks, talk, source, report);
@@ -295,22 +207,14 @@ void talks_merge(struct talks *talks, uint32_t to, uint32_t from, bool is_swappe
 	other->merged_into = to + 1;
 }
 
-/* Of one reporter and end, those of merged talks come first, the latest talk before others. */
 static int compare_accounts(const void *a, const void *b)
 {
 	const struct account *one = a, *two = b;
-	const uint32_t keys[][2] = {
-		{ one->joined, two->joined },
-		{ one->key.reporter, two->key.reporter },
-		{ one->joined_end, two->joined_end },
-		{ one->key.talk == one->joined, two->key.talk == two->joined },
-		{ two->key.talk, one->key.talk },
-	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (keys[i][0] != keys[i][1])
-			return keys[i][0] < keys[i][1] ? -1 : 1;
-	return 0;
+	if (one->joined != two->joined)
+		return one->joined < two->joined ? -1 : 1;
+	return (one->key.reporter > two->key.reporter) -
+	       (one->key.reporter < two->key.reporter);
 }
 
 struct account *talks_join(struct talks *talks)
@@ -336,14 +240,12 @@ void talks_clear(struct talks *talks)
 {
 	slots_clear(&talks->all);
 	slots_clear(&talks->accounts);
-	talks->n_parts = 0;
 }
 
 void talks_free(struct talks *talks)
 {
 	slots_free(&talks->all);
 	slots_free(&talks->accounts);
-	free(talks->parts);
 	for (int kind = 0; kind < NAME_KINDS; kind++)
 		slots_free(&talks->names[kind]);
 	*talks = (struct talks){ 0 };

@@ -14,38 +14,19 @@ struct pair {
 	uint8_t zero[3];
 };
 
-/* The form in which a reporter reports a flow that passes several interfaces. */
-struct reporting {
-	bool is_merged; /* a record named several interfaces */
-	bool is_apart; /* a record for each: two of the same time and tuple named different ones */
-};
-
 struct reporter {
 	char identity[REPORTER_MAX];
 	char name[REPORTER_MAX];
-	struct reporting reporting;
 };
-
-enum {
-	PARTS_MAX = 64 /* parts of a direction; further ones are in one more, POINT_REST */
-};
-
-/* Points that are no interface. */
-#define POINT_MANY 0ULL /* several, or none is known */
-#define POINT_REST UINT64_MAX
 
 struct part_counts {
 	uint64_t packets, bytes, retransmits;
 	uint64_t rtt_sum_ns, rtt_samples, response_sum_ns, responses;
 };
 
-/* The sums that a reporter stated of a direction, at one point. */
+/* The sum of flow reports. */
 struct part {
-	uint32_t next; /* next part of the account, plus 1 */
-	uint64_t point; /* the only interface where it was seen, or POINT_MANY, POINT_REST */
-	struct flow_span last; /* of the last record with a time; 0: none */
-	uint16_t last_icmp;    /* type and code of that record */
-	struct flow_span span; /* of all records */
+	struct flow_span span;
 	struct part_counts counts;
 };
 
@@ -62,8 +43,8 @@ struct account_key {
 /* All reports of a reporter on one end of a talk: on packets from it, and on its sockets. */
 struct account {
 	struct account_key key;
-	uint32_t parts; /* the first part, plus 1; 0: none */
-	uint32_t n_parts;
+	bool has_flows;
+	struct part sum; /* of its flows */
 	struct session_counts sessions;
 	/* Once talks were joined: the talk and the end that it counts for. */
 	uint32_t joined, joined_end;
@@ -83,8 +64,6 @@ struct talk {
 struct talks {
 	struct slots all; /* struct talk */
 	struct slots accounts;
-	struct part *parts;
-	uint32_t n_parts, parts_capacity;
 	struct slots names[NAME_KINDS]; /* talks_clear() leaves them */
 };
 
@@ -105,10 +84,9 @@ void span_join(struct flow_span *span, struct flow_span more);
 /** @return its times; 0: it does not say both, or its end is before its start */
 struct flow_span span_of(const struct service_report *report);
 
-/** @param reporting  of @reporter; updated by the report @return false: no memory */
+/** @return false: no memory */
 bool talks_add_flow(struct talks *talks, uint32_t talk, uint8_t source,
-		    uint32_t reporter, const struct service_report *report,
-		    struct reporting *reporting);
+		    uint32_t reporter, const struct service_report *report);
 bool talks_add_session(struct talks *talks, uint32_t talk, uint8_t source,
 		       uint32_t reporter, const struct service_report *report);
 
@@ -121,7 +99,7 @@ void talks_merge(struct talks *talks, uint32_t to, uint32_t from,
 		 bool is_swapped);
 
 /**
- * Sort the accounts by the talk that they count for, by reporter and by end. Reports cannot be added any
+ * Sort the accounts by the talk that they count for, and by reporter. Reports cannot be added any
  * more.
  *
  * @return all accounts
@@ -134,12 +112,10 @@ void talks_free(struct talks *talks);
 /* ---- Adds a conversation to its edge: each of its packets once ------------------------- */
 
 /**
- * @param accounts   of the talk, @n of them
- * @param service    the end of the pair that is the service
- * @param reporters  struct reporter: by their numbers
+ * @param accounts  of the talk, @n of them
+ * @param service   the end of the pair that is the service
  */
-void talk_edge(const struct talks *talks, const struct talk *talk,
-	       const struct account *accounts, uint32_t n, uint8_t service,
-	       const struct slots *reporters, struct edge *ret_edge);
+void talk_edge(const struct talk *talk, const struct account *accounts,
+	       uint32_t n, uint8_t service, struct edge *ret_edge);
 
 #endif

@@ -95,22 +95,15 @@ static void add_nat(const struct path *path, enum edge_way way,
 	report->conversation_id = id_of(&path->before);
 }
 
-/* A host that reports interfaces by themselves has each record twice. */
 static void tell_record(struct world *world, const struct path *path,
 			uint32_t reporter, const struct service_report *record,
 			enum edge_way way)
 {
-	const bool is_by_interface = reporter % 4 == 3;
+	struct service_report *report = tell(world, reporter);
 
-	for (uint64_t point = 1; point <= (is_by_interface ? 2 : 1); point++) {
-		struct service_report *report = tell(world, reporter);
-
-		*report = *record;
-		report->n_points = is_by_interface ? 1 : 2;
-		report->point = point;
-		if (reporter == path->router && path->has_nat)
-			add_nat(path, way, report);
-	}
+	*report = *record;
+	if (reporter == path->router && path->has_nat)
+		add_nat(path, way, report);
 }
 
 /* The face that an observer sees. */
@@ -524,141 +517,38 @@ TEST(a_flow_without_both_times_has_no_part_in_the_span)
 	conversations_free(all);
 }
 
-/* ---- Interfaces -------------------------------------------------------------------------- */
-
-/* A record of one interface. */
-static void add_at(struct conversations *all, uint32_t reporter, uint64_t point,
-		   int64_t start_ms, int64_t end_ms, uint64_t packets)
-{
-	struct service_report report = {
-		.kind = REPORT_FLOW,
-		.face = { .src_port = 40000, .dst_port = 53, .proto = 17 },
-		.packets = packets,
-		.bytes = 100 * packets,
-		.start_ms = start_ms,
-		.end_ms = end_ms,
-		.n_points = 1,
-		.point = point
-	};
-
-	set_addr(report.face.src, 0, 1);
-	set_addr(report.face.dst, 0, 2);
-	assert_int_equal(conversations_add(all, reporter, &report), 0);
-}
-
-static void assert_counted(struct conversations *all, uint64_t packets,
-			   uint64_t repeated)
-{
-	struct edges edges = { .max = EDGES_MAX };
-
-	assert_int_equal(conversations_take(all, &edges), 0);
-	assert_int_equal(edges.all.n, 1);
-	assert_int_equal(edge_packets(&edge_at(&edges, 0)->sum), packets);
-	assert_int_equal(edge_at(&edges, 0)->sum.counts.repeated_packets,
-			 repeated);
-	edges_free(&edges);
-	conversations_free(all);
-}
-
-TEST(a_packet_at_two_interfaces_counts_once)
-{
-	struct conversations *all = two_reporters();
-
-	add_at(all, 0, 1, 1000, 1000, 1);
-	add_at(all, 0, 2, 1000, 1000, 1);
-	assert_counted(all, 1, 1);
-}
-
-TEST(interfaces_that_a_route_alternates_between_all_count)
-{
-	struct conversations *all = two_reporters();
-
-	for (int i = 0; i < 4; i++)
-		add_at(all, 0, 1 + i % 2, 1000 + 1000 * i, 2000 + 1000 * i, 100);
-	assert_counted(all, 400, 0);
-}
-
-/* One flow of a host shows how it reports; that of another host does not. */
-TEST(what_a_flow_shows_of_its_reporter_is_true_of_all_its_flows)
-{
-	struct conversations *all = two_reporters();
-	struct edges edges = { .max = EDGES_MAX };
-	struct service_report report = {
-		.kind = REPORT_FLOW,
-		.face = { .src_port = 100, .dst_port = 2, .proto = 17 },
-		.n_points = 1,
-		.start_ms = 1,
-		.end_ms = 2,
-		.packets = 7
-	};
-
-	add_at(all, 0, 1, 999, 999, 1); /* the same packet, at two interfaces */
-	add_at(all, 0, 2, 1000, 1000, 1);
-	for (report.point = 1; report.point <= 2; report.point++)
-		assert_int_equal(conversations_add(all, 0, &report), 0);
-	report.face.src_port = 101;
-	for (report.point = 1; report.point <= 2; report.point++) {
-		report.start_ms += 10;
-		report.end_ms += 10;
-		assert_int_equal(conversations_add(all, 1, &report), 0);
-	}
-	assert_int_equal(conversations_take(all, &edges), 0);
-	edges_sort(&edges);
-	assert_int_equal(edges.all.n, 2);
-	for (uint32_t i = 0; i < edges.all.n; i++)
-		assert_int_equal(edge_packets(&edge_at(&edges, i)->sum),
-				 edge_at(&edges, i)->key.port == 53 ? 1 : 7 + 14);
-	edges_free(&edges);
-	conversations_free(all);
-}
-
-/* They have the same addresses, and are different packets. */
-TEST(types_of_icmp_do_not_show_how_interfaces_are_reported)
-{
-	struct conversations *all = two_reporters();
-	struct service_report report = { .kind = REPORT_FLOW,
-					 .face = { .proto = 1 },
-					 .n_points = 1,
-					 .start_ms = 1000,
-					 .end_ms = 2000,
-					 .packets = 5 };
-
-	for (report.point = 1; report.point <= 2; report.point++) {
-		report.icmp = report.point == 1 ? 8 << 8 : 3 << 8;
-		assert_int_equal(conversations_add(all, 0, &report), 0);
-	}
-	assert_counted(all, 10, 0);
-}
-
-TEST(interfaces_beyond_the_most_are_in_the_sum)
-{
-	struct conversations *all = two_reporters();
-
-	for (int i = 0; i < 800; i++)
-		add_at(all, 0, 1 + (uint64_t)i, 1000 + 10 * i, 1005 + 10 * i, 3);
-	assert_counted(all, 2400, 0);
-	all = two_reporters();
-	for (int i = 0; i < 800; i++)
-		add_at(all, 0, 1 + (uint64_t)i, 1000, 1005, 3);
-	assert_counted(all, 3, 2397);
-}
-
 /* Of a broadcast, all hosts report the same tuple. */
 TEST(a_conversation_of_many_hosts_counts_once)
 {
 	enum { MANY = 20000 };
 	struct conversations *all = conversations_new();
+	struct edges edges = { .max = EDGES_MAX };
+	struct service_report report = {
+		.kind = REPORT_FLOW,
+		.face = { .src_port = 40000, .dst_port = 53, .proto = 17 },
+		.start_ms = 1000,
+		.end_ms = 2000,
+	};
 	char identity[24];
 
 	assert_non_null(all);
-	for (int i = 0; i < MANY; i++) {
+	set_addr(report.face.src, 0, 1);
+	set_addr(report.face.dst, 0, 2);
+	for (report.packets = 1; report.packets <= MANY; report.packets++) {
 		uint32_t reporter;
 
-		snprintf(identity, sizeof(identity), "host %d", i);
+		snprintf(identity, sizeof(identity), "host %d",
+			 (int)report.packets);
 		assert_int_equal(conversations_reporter(all, identity, identity,
 							&reporter),
 				 0);
-		add_at(all, reporter, 1, 1000, 2000, 1 + (uint64_t)i);
+		assert_int_equal(conversations_add(all, reporter, &report), 0);
 	}
-	assert_counted(all, MANY, (uint64_t)MANY * (MANY - 1) / 2);
+	assert_int_equal(conversations_take(all, &edges), 0);
+	assert_int_equal(edges.all.n, 1);
+	assert_int_equal(edge_packets(&edge_at(&edges, 0)->sum), MANY);
+	assert_int_equal(edge_at(&edges, 0)->sum.counts.repeated_packets,
+			 (uint64_t)MANY * (MANY - 1) / 2);
+	edges_free(&edges);
+	conversations_free(all);
 }
