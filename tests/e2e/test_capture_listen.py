@@ -3,7 +3,6 @@
 # Needs: strace tshark
 """Readers that connect to netobsctl capture: each gets a file of its own."""
 
-import fcntl
 import os
 import re
 import socket
@@ -228,40 +227,8 @@ class Listen(lab.WiredTest):
             capture.process.kill()
             capture.process.wait()
             lab.wait_for(lambda: not bpf.attached(self.a, "eth0"), "the links to go")
-        # Any user who can read a directory can lock it.
-        directory = os.open(os.path.dirname(path), os.O_RDONLY)
-        fcntl.flock(directory, fcntl.LOCK_EX)
         self.listen(where=f"unix:{path}")[0].stop()
-        os.close(directory)
         self.assertFalse(os.path.exists(path))
-        self.assertFalse(os.path.exists(f"{path}.lock"))
-
-    def test_unix_sockets_of_processes_that_start_at_once(self):
-        """A socket without listen(2) yet is not taken for a stale one."""
-        path = self.lab.path("packets.sock")
-        capture, _ = self.listen(where=f"unix:{path}")
-        capture.process.kill()
-        capture.process.wait()
-        old = os.stat(path).st_ctime_ns
-        errors = self.lab.path("slow")
-        with open(errors, "wb") as file:
-            slow = self.lab.spawn(
-                "strace", "-qq", "-e", "trace=listen", "-e",
-                "inject=listen:delay_enter=500000", "-o", self.lab.path("strace"),
-                observer.netobsctl(True), "capture", "-i", "eth0", "--listen",
-                f"unix:{path}", ns=self.a, stderr=file)
-        lab.wait_for(lambda: self.is_another(path, old), "the new socket")
-        code, refused = packets.refuse(self.lab, "-i", "eth0", "--listen",
-                                       f"unix:{path}", ns=self.a)
-        self.assertEqual(1, code)
-        self.assertIn("Address already in use", refused)
-        reader = Reader(self.a, path)
-        self.wait_attached()
-        reader.socket.close()
-        with open(f"/proc/{slow.pid}/task/{slow.pid}/children",
-                  encoding="ascii") as file:
-            os.kill(int(file.read()), lab.signal.SIGINT)  # strace ignores signals
-        slow.wait(60)
 
     def test_readers_are_served_while_programs_load(self):
         """One too many is refused at once, while the kernel has yet to load the first
@@ -287,14 +254,6 @@ class Listen(lab.WiredTest):
     @staticmethod
     def is_listening(errors):
         return "listening on" in lab.read(errors)
-
-    @staticmethod
-    def is_another(path, old):
-        """Both refuse connections, and may have the same inode number."""
-        try:
-            return os.stat(path).st_ctime_ns != old
-        except FileNotFoundError:
-            return False
 
     def test_privileges_are_dropped(self):
         capture, _ = self.listen()

@@ -3,23 +3,19 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/clock_ms.h"
 #include "base/util.h"
 
 #define UNIX "unix:"
 
-enum { BACKLOG = 4096, LOCK_MS = 1000, LOCK_RETRY_MS = 10 };
+enum { BACKLOG = 4096 };
 
 union address {
 	struct sockaddr any;
@@ -98,65 +94,6 @@ const char *listen_refuse(const char *spec)
 		       "with an address in numbers such as 127.0.0.1";
 }
 
-/*
- * If several processes start at the same time, one may replace a socket that a killed process left
- * behind, and no other may take the new socket for a stale one before it is listened on: so each
- * holds the lock of a file beside the socket meanwhile. The file is this user's own, so that no
- * other user can hold the lock.
- */
-struct path_lock {
-	int fd; /* -1: it could not be locked */
-	char path[sizeof(((struct sockaddr_un *)0)->sun_path) + 8];
-};
-
-static bool is_at_path(const struct path_lock *lock)
-{
-	struct stat there, own;
-
-	return !lstat(lock->path, &there) && !fstat(lock->fd, &own) &&
-	       there.st_dev == own.st_dev && there.st_ino == own.st_ino;
-}
-
-static int open_own_file(const char *path)
-{
-	cleanup_fd int fd = open(path,
-				 O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW |
-					 O_NONBLOCK | O_NOCTTY,
-				 0600);
-	struct stat status;
-
-	if (fd < 0 || fstat(fd, &status) || status.st_uid != geteuid())
-		return -1;
-	return TAKE_FD(fd);
-}
-
-/* @return false: try again, as another process holds it, or has removed the file */
-static bool try_lock(struct path_lock *lock)
-{
-	lock->fd = open_own_file(lock->path);
-	if (lock->fd < 0 ||
-	    (!flock(lock->fd, LOCK_EX | LOCK_NB) && is_at_path(lock)))
-		return true;
-	close_fd(&lock->fd);
-	return false;
-}
-
-static void lock_path(struct path_lock *lock, const char *path)
-{
-	const int64_t deadline = now_ms() + LOCK_MS;
-
-	snprintf(lock->path, sizeof(lock->path), "%s.lock", path);
-	while (!try_lock(lock) && now_ms() < deadline)
-		poll(NULL, 0, LOCK_RETRY_MS);
-}
-
-static void unlock_path(struct path_lock *lock)
-{
-	if (lock->fd >= 0)
-		unlink(lock->path);
-	close_fd(&lock->fd);
-}
-
 static void remove_stale(const struct sockaddr_un *local)
 {
 	cleanup_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -169,8 +106,7 @@ static void remove_stale(const struct sockaddr_un *local)
 		unlink(local->sun_path);
 }
 
-static int bind_unix(struct listen *listener, int fd, const char *path,
-		     bool is_locked)
+static int bind_unix(struct listen *listener, int fd, const char *path)
 {
 	struct sockaddr_un local = { .sun_family = AF_UNIX };
 	cleanup_free char *copy = strdup(path);
@@ -181,8 +117,7 @@ static int bind_unix(struct listen *listener, int fd, const char *path,
 	if (!copy)
 		return -ENOMEM;
 	strcpy(local.sun_path, path); /* the length was checked */
-	if (is_locked)
-		remove_stale(&local);
+	remove_stale(&local);
 	mask = umask(0177);
 	err = bind(fd, (struct sockaddr *)&local, sizeof(local)) ? -errno : 0;
 	umask(mask);
@@ -222,16 +157,13 @@ int listen_open(struct listen *listener, const char *spec)
 	bool is_unix = is_unix_spec(spec);
 	const char *path = is_unix ? spec + strlen(UNIX) : NULL;
 	int family = is_unix ? AF_UNIX : address.any.sa_family, err;
-	__attribute__((cleanup(unlock_path))) struct path_lock lock = { .fd = -1 };
 	cleanup_fd int fd =
 		socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	*listener = (struct listen){ .fd = -1 };
 	if (fd < 0)
 		return -errno;
-	if (is_unix)
-		lock_path(&lock, path);
-	err = is_unix ? bind_unix(listener, fd, path, lock.fd >= 0) :
+	err = is_unix ? bind_unix(listener, fd, path) :
 			bind_tcp(fd, &address, len);
 	if (!err && listen(fd, BACKLOG))
 		err = -errno;

@@ -2,8 +2,6 @@
 #include "server.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,35 +15,7 @@
 enum {
 	ACCEPTS = 4,	/* in one dispatch */
 	PAUSE_MS = 500, /* without accepting, where a connection cannot be */
-	/* A peer that has vanished is noticed after about half a minute, and */
-	KEEPALIVE_S = 10,
-	KEEPALIVES = 3,
-	/*
-	 * this one if bytes wait for it. One that only pauses acknowledges the probes of
-	 * its window, which the kernel sends every two minutes at least.
-	 */
-	SILENT_MS = 150000,
 };
-
-/* TCP; of a unix socket these fail, which does not matter. */
-static void watch_peer(int fd)
-{
-	const int on = 1, seconds = KEEPALIVE_S, times = KEEPALIVES;
-
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof(seconds));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof(seconds));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof(times));
-}
-
-bool server_has_vanished(const struct server_client *client)
-{
-	struct tcp_info info = { 0 };
-	socklen_t len = sizeof(info);
-
-	return !getsockopt(client->fd, IPPROTO_TCP, TCP_INFO, &info, &len) &&
-	       info.tcpi_last_ack_recv > SILENT_MS;
-}
 
 /* ---- Times ------------------------------------------------------------------------- */
 
@@ -151,7 +121,7 @@ bool server_send(struct server_client *client)
 
 		if (n == -EINTR)
 			continue;
-		if (n == -EAGAIN && !server_has_vanished(client))
+		if (n == -EAGAIN)
 			return watch_client(client);
 		if (n < 0) {
 			server_close_client(client, NULL);
@@ -216,7 +186,6 @@ void server_add(struct server *server, int fd, const char *address)
 	client->events = EPOLLIN;
 	snprintf(client->address, sizeof(client->address), "%s", address);
 	server->list[server->n++] = client;
-	watch_peer(fd);
 	if (watch_client(client))
 		server->ops->on_connect(client);
 }

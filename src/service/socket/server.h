@@ -135,9 +135,6 @@ bool server_queue(struct server_client *client, const void *bytes, size_t len);
 /** Send as much of the queue as the client takes now. @return false: it was closed */
 bool server_send(struct server_client *client);
 
-/** @return whether its host no longer acknowledges; a reader that pauses still does */
-bool server_has_vanished(const struct server_client *client);
-
 /** @return bytes, 0 at the end, or -errno: -EAGAIN */
 ssize_t server_receive(struct server_client *client, void *to, size_t len);
 

@@ -5,7 +5,6 @@
 #include "lib_wait.h"
 
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -179,31 +178,4 @@ CASE(without_descriptors_accepting_pauses)
 	assert_int_equal(server->n, 1);
 	assert_int_equal(n_connected, 1);
 	close(fd);
-}
-
-static int int_of(int fd, int level, int option)
-{
-	int value = 0;
-	socklen_t len = sizeof(value);
-
-	assert_int_equal(getsockopt(fd, level, option, &value, &len), 0);
-	return value;
-}
-
-/* The kernel detects clients that vanished without a FIN within a minute. */
-CASE(peers_are_asked_whether_they_are_there)
-{
-	int fd, peer;
-
-	assert_int_equal(server_listen(server, "127.0.0.1:0"), 0);
-	peer = connect_to(server);
-	serve(server, WAIT_MS);
-	assert_int_equal(server->n, 1);
-	fd = server->list[0]->fd;
-	assert_int_equal(int_of(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
-	assert_in_range(int_of(fd, IPPROTO_TCP, TCP_KEEPIDLE) +
-				int_of(fd, IPPROTO_TCP, TCP_KEEPINTVL) *
-					int_of(fd, IPPROTO_TCP, TCP_KEEPCNT),
-			1, 60);
-	close(peer);
 }
