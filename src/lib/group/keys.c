@@ -233,22 +233,16 @@ void group_keys_fill(const struct group_keys *keys,
 	memcpy(ret_value + keys->size - sizeof(rate), &rate, sizeof(rate));
 }
 
-bool group_keys_take_names(const struct group_keys *keys, uint8_t *value,
+void group_keys_take_names(const struct group_keys *keys, uint8_t *value,
 			   const uint8_t *more)
 {
-	bool is_changed = false;
-
 	for (size_t i = 0; keys->has_names && i < keys->n; i++) {
 		const struct group_key *key = keys->keys[i];
 		const size_t offset = note_offset(keys, i);
 
-		if (!key->name_at || !more[offset + key->name_at] ||
-		    !memcmp(value + offset, more + offset, key->note_size))
-			continue;
-		memcpy(value + offset, more + offset, key->note_size);
-		is_changed = true;
+		if (key->name_at && more[offset + key->name_at])
+			memcpy(value + offset, more + offset, key->note_size);
 	}
-	return is_changed;
 }
 
 static const uint8_t *shown_at(const struct group_keys *keys, size_t i,

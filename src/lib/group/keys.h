@@ -140,10 +140,8 @@ void group_keys_fill(const struct group_keys *keys,
  *
  * @value  of the group
  * @more   of the flow, as group_keys_fill() makes it
- *
- * @return whether names have changed
  */
-bool group_keys_take_names(const struct group_keys *keys, uint8_t *value,
+void group_keys_take_names(const struct group_keys *keys, uint8_t *value,
 			   const uint8_t *more);
 
 /** @return whether the flow counts for its end @end */

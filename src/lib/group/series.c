@@ -182,8 +182,7 @@ static void add_to_series(struct netobs_series *series, const uint8_t *bytes,
 	if (!value && !series_table_is_full(table))
 		value = series_table_open(table, hash, bytes);
 	if (value) {
-		value->has_new_names |=
-			group_keys_take_names(&series->keys, value->value, bytes);
+		group_keys_take_names(&series->keys, value->value, bytes);
 		count_value(table, value, event);
 		return;
 	}

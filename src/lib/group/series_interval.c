@@ -11,7 +11,6 @@
 #include "table.h"
 
 enum {
-	RENAMED_MAX = 1024, /* series that are renamed in an interval */
 	SCORE_OF = 16, /* in intervals: each interval takes one of so many parts off a score */
 	TEXTS_EACH = 1024, /* candidates whose text is compared with that of series */
 	/* Part of all series that new groups get at once, so that no call takes long. */
@@ -236,25 +235,6 @@ static void close_series(struct netobs_series *series, struct series_slot *slot)
 	series_table_close(&series->table, slot);
 }
 
-/* Rename series after their names have changed, unless another series has the new text already. */
-static void rename_series(struct netobs_series *series)
-{
-	const struct series_table *table = &series->table;
-	unsigned int renamed = 0;
-
-	for (size_t i = 0; i < table->n_values && renamed < RENAMED_MAX; i++) {
-		struct series_value *value = series_table_at(table, i);
-		struct series_slot *left;
-
-		if (!value->has_new_names)
-			continue;
-		left = series_table_rename(&series->table, value);
-		if (left)
-			close_series(series, left);
-		renamed++;
-	}
-}
-
 static struct series_value *open_value(struct netobs_series *series,
 				       struct candidate *candidate)
 {
@@ -331,7 +311,6 @@ int netobs_series_end_interval(struct netobs_series *series, int64_t time_ns,
 		return -EINVAL;
 	series_table_drop_idle(&series->table, series->secret);
 	report_interval(series, &takers);
-	rename_series(series);
 	choose_series(series);
 	return takers.n;
 }

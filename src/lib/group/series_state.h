@@ -75,7 +75,8 @@ void series_row_join(struct netobs_series_row *row,
 
 /*
  * Series, and the values of groups that belong to them. Values with the same text, such as
- * interfaces of two namespaces, share a series, because no two series may look alike.
+ * interfaces of two namespaces, share a series, because no two series may look alike. A series keeps the
+ * text that its first value had when it was opened.
  */
 
 struct series_slot {
@@ -91,7 +92,6 @@ struct series_slot {
 struct series_value {
 	struct series_sum sum; /* of this interval */
 	uint32_t slot;
-	bool has_new_names; /* its text may differ from that of its series */
 	_Alignas(uint64_t) uint8_t value[];
 };
 
@@ -137,16 +137,6 @@ struct series_value *series_table_open(struct series_table *table,
 /** @return the series that has the text of this value, or NULL */
 struct series_slot *series_table_find_text(const struct series_table *table,
 					   const uint8_t *value);
-
-/**
- * Give the series of @value its text, after its names have changed. If the series has other values,
- * too, it keeps its text, and @value moves to another series; @value also moves if another series
- * already has the text.
- *
- * @return the series that has no value any more, to be closed; NULL: none
- */
-struct series_slot *series_table_rename(struct series_table *table,
-					struct series_value *value);
 
 /** Begin another interval of @value. */
 void series_table_clear_value(const struct series_table *table,

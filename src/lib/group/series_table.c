@@ -128,7 +128,6 @@ static struct series_value *add_value(struct series_table *table, uint64_t hash,
 
 	series_table_clear_value(table, added);
 	added->slot = (uint32_t)(slot - table->slots);
-	added->has_new_names = false;
 	memcpy(added->value, value, table->keys->value_size);
 	*place = (uint32_t)table->n_values;
 	slot->n_values++;
@@ -296,30 +295,6 @@ struct series_value *series_table_open(struct series_table *table,
 	write_texts(table->keys, value, &texts);
 	slot = find_text(table, &texts) ?: open_slot(table, &texts);
 	return slot ? add_value(table, hash, value, slot) : NULL;
-}
-
-struct series_slot *series_table_rename(struct series_table *table,
-					struct series_value *value)
-{
-	struct series_slot *from = &table->slots[value->slot], *to;
-	struct texts texts;
-
-	value->has_new_names = false;
-	write_texts(table->keys, value->value, &texts);
-	if (has_texts(table, from, &texts))
-		return NULL;
-	to = find_text(table, &texts);
-	if (!to && from->n_values == 1) {
-		set_texts(table, from, &texts);
-		return NULL;
-	}
-	to = to ?: open_slot(table, &texts);
-	if (!to)
-		return NULL;
-	value->slot = (uint32_t)(to - table->slots);
-	to->n_values++;
-	from->n_values--;
-	return from->n_values ? NULL : from;
 }
 
 void series_table_close(struct series_table *table, struct series_slot *slot)
