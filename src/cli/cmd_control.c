@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* The verbs that ask a running service: status, metrics, reload, reopen, log. */
+/* The verbs that ask a running service: status, metrics, reload, reopen. */
 #include "cmd.h"
 
 #include <errno.h>
@@ -11,7 +11,6 @@
 #include "service/options/args.h"
 #include "base/text.h"
 #include "base/util.h"
-#include "base/options.h"
 #include "cli/client/control_request.h"
 #include "service/text/human.h"
 #include "cli/view/print.h"
@@ -24,7 +23,6 @@ enum { METRICS_AS_TEXT, METRICS_AS_JSON };
 struct options {
 	const char *socket;
 	int output;
-	struct args_list operands;
 };
 
 static const struct args_option status_options[] = {
@@ -76,15 +74,6 @@ static const struct args_command reopen_command = {
 	.summary = "Have the running service open its files anew, as after a rotation",
 	.options = common_options,
 	.positional = "reopen has no operands",
-};
-
-static const struct args_command log_command = {
-	.name = "log",
-	.operands = CHOICES_log_levels("|"),
-	.summary = "Set the level of the running service's log",
-	.options = common_options,
-	.operand_list = offsetof(struct options, operands),
-	.notes = "The level holds until the configuration is read again.\n",
 };
 
 /*
@@ -225,36 +214,4 @@ int cmd_reload(int argc, char **argv)
 int cmd_reopen(int argc, char **argv)
 {
 	return parse_and_ask(&reopen_command, NULL, argc, argv);
-}
-
-static int set_level(const struct options *wanted)
-{
-	const struct args_list *operands = &wanted->operands;
-	char request[64];
-
-	if (operands->n != 1) {
-		args_complain(&log_command,
-			      operands->n ? "give one level only: %s" :
-					    "which level: %s?",
-			      log_command.operands);
-		return EXIT_USAGE;
-	}
-	if (value_choice(ARGS_WORDS(CHOICES_log_levels(OPTION_COMMA)),
-			 operands->items[0]) < 0) {
-		args_complain(&log_command, "'%s' is not %s",
-			      operands->items[0], log_command.operands);
-		return EXIT_USAGE;
-	}
-	snprintf(request, sizeof(request), "log %s", operands->items[0]);
-	return ask_service("log", wanted, request, NULL);
-}
-
-int cmd_log(int argc, char **argv)
-{
-	struct options wanted = { 0 };
-	enum args_result result = args_parse(&log_command, argc, argv, &wanted);
-	int status = result == ARGS_RUN ? set_level(&wanted) : (int)result;
-
-	args_list_clear(&wanted.operands);
-	return status;
 }

@@ -65,18 +65,6 @@ void service_groups_clear(struct service_groups *groups);
 
 /* ---- The service ---------------------------------------------------------------------- */
 
-enum { SERVICE_LOG_LINES = 32 };
-
-/* The latest messages, for the status; debugging is not among them. */
-struct service_log {
-	struct service_log_line {
-		int64_t time_ms;
-		int level;
-		char text[256];
-	} lines[SERVICE_LOG_LINES]; /* a ring */
-	uint64_t n;
-};
-
 enum service_reload {
 	SERVICE_RELOAD_NONE,
 	SERVICE_RELOAD_OPENING,	    /* new sinks are opened */
@@ -107,7 +95,6 @@ struct service {
 	struct metrics *metrics;
 	struct metrics_source metrics_source;
 	struct control *control;
-	struct service_log log;
 	struct service_reloads reloads;
 	int64_t started_ms, in_use_ms; /* the latter of the configuration */
 	struct conf first; /* the first configuration: settings that cannot change are used from it */

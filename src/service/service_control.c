@@ -9,9 +9,7 @@
 #include <netobs/netobs.h>
 
 #include "base/json.h"
-#include "base/options.h"
 #include "service/control/control.h"
-#include "service/options/args.h"
 
 static void on_reload(void *user)
 {
@@ -31,17 +29,6 @@ static int on_reopen(void *user)
 	struct service *service = user;
 
 	return service_sinks_reopen(&service->sinks);
-}
-
-static int on_level(const char *level, void *user)
-{
-	struct service *service = user;
-	int choice = value_choice(ARGS_WORDS(CHOICES_log_levels(OPTION_COMMA)),
-				  level);
-
-	if (choice >= 0)
-		service_log_set_level(service, choice);
-	return choice < 0 ? choice : 0;
 }
 
 struct answered {
@@ -101,7 +88,6 @@ int service_open_control(struct service *service)
 		.metrics = on_metrics,
 		.request_reload = on_reload,
 		.reopen = on_reopen,
-		.set_level = on_level,
 		.mappings = on_mappings,
 	};
 	const char *path = service->config->control;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Messages of a service: to standard error, to the status, and to clients that wait for a reload. */
+/* Messages of a service: to standard error, and to clients that wait for a reload. */
 #include "service.h"
 
 #include <stdio.h>
@@ -8,7 +8,6 @@
 
 #include <netobs/netobs.h>
 
-#include "base/clock_ms.h"
 #include "base/text.h"
 #include "service/control/control.h"
 #include "service/text/human.h"
@@ -33,19 +32,6 @@ void service_log_set_level(struct service *service, int choice)
 	service->log_level = choice < 0 ? NETOBS_LOG_WARNING : log_levels[choice];
 }
 
-static void keep_line(struct service_log *log, int level, const char *text)
-{
-	struct service_log_line *line;
-
-	if (level > NETOBS_LOG_INFO)
-		return;
-	line = &log->lines[log->n++ % SERVICE_LOG_LINES];
-	line->time_ms = clock_ms(CLOCK_REALTIME);
-	line->level = level;
-	snprintf(line->text, sizeof(line->text), "%.*s",
-		 (int)sizeof(line->text) - 1, text);
-}
-
 void service_log(int level, const char *message, void *user)
 {
 	struct service *service = user;
@@ -54,12 +40,11 @@ void service_log(int level, const char *message, void *user)
 
 	service->metrics_source.errors += level <= NETOBS_LOG_ERROR;
 	service->metrics_source.warnings += level == NETOBS_LOG_WARNING;
-	if (level > service->log_level && level > NETOBS_LOG_INFO)
+	if (level > service->log_level && level > NETOBS_LOG_WARNING)
 		return;
 	if (!config || !service_config_place(config, message, text, sizeof(text)))
 		snprintf(text, sizeof(text), "%s", message);
 	safe_cell(text);
-	keep_line(&service->log, level, text);
 	control_note(service->control, level, text);
 	if (level > service->log_level)
 		return;

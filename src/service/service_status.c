@@ -416,7 +416,7 @@ static void add_sink_totals(struct json *json, const struct service_sinks *sinks
 	sink_totals_json(json, "sink_totals", list, n);
 }
 
-/* ---- Messages --------------------------------------------------------------------- */
+/* ---- All of it -------------------------------------------------------------------- */
 
 static const char *level_name(int level)
 {
@@ -424,26 +424,6 @@ static const char *level_name(int level)
 	       level == NETOBS_LOG_WARNING ? "warning" :
 	       level == NETOBS_LOG_INFO	   ? "info" :
 					     "debug";
-}
-
-static void add_log(struct json *json, const struct service *service)
-{
-	const struct service_log *log = &service->log;
-	const uint64_t first =
-		log->n > SERVICE_LOG_LINES ? log->n - SERVICE_LOG_LINES : 0;
-
-	json_key_open(json, "log", '[');
-	for (uint64_t i = first; i < log->n; i++) {
-		const struct service_log_line *line =
-			&log->lines[i % SERVICE_LOG_LINES];
-
-		json_open(json, '{');
-		json_key_i64(json, "time_ms", line->time_ms);
-		json_key_string(json, "level", level_name(line->level));
-		json_key_string(json, "text", line->text);
-		json_close(json, '}');
-	}
-	json_close(json, ']');
 }
 
 void service_status_add(struct json *json, void *user)
@@ -482,5 +462,4 @@ void service_status_add(struct json *json, void *user)
 	add_drains(json, &stats, &engine);
 	add_sinks(json, &service->sinks);
 	add_sink_totals(json, &service->sinks);
-	add_log(json, service);
 }

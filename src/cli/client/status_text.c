@@ -440,21 +440,6 @@ static void print_totals(struct json_value status)
 	}
 }
 
-static void print_log(struct json_value status)
-{
-	struct json_item item = { 0 };
-	char time[WORD_MAX];
-
-	printf("\nLatest messages\n");
-	while (json_next(json_get(status, "log"), &item)) {
-		human_time(time, sizeof(time),
-			   json_signed(json_get(item.value, "time_ms")) *
-				   NSEC_PER_MSEC);
-		printf("  %s ", time);
-		print(item.value, "{level:t}: {text:t}\n");
-	}
-}
-
 void status_print(struct json_value answer)
 {
 	struct json_value status = json_get(answer, "status");
@@ -479,5 +464,4 @@ void status_print(struct json_value answer)
 	print_tables(status);
 	print_sinks(status);
 	print_totals(status);
-	print_log(status);
 }

@@ -224,20 +224,6 @@ void control_end_reload(struct control *control, const char *failure)
 	control_clients_answer(&control->clients, text);
 }
 
-static void answer_log(struct control *control, struct control_client *client,
-		       const char *level)
-{
-	static const struct answer answer = { 0 };
-
-	if (!level || control->ops->set_level(level, control->user) < 0) {
-		answer_refusal(control, client, "request",
-			       "log: it needs error, warning, info or debug");
-		return;
-	}
-	forget_status(control);
-	control_client_answer(client, answer_make(control, &answer));
-}
-
 static void answer_flows(struct control *control, struct control_client *client)
 {
 	static const struct answer answer = { 0 };
@@ -326,8 +312,7 @@ static void answer_mappings(struct control *control,
 
 static bool is_change(const char *command)
 {
-	return !strcmp(command, "reload") || !strcmp(command, "reopen") ||
-	       !strcmp(command, "log");
+	return !strcmp(command, "reload") || !strcmp(command, "reopen");
 }
 
 static void handle_command(struct control *control, struct control_client *client,
@@ -337,8 +322,6 @@ static void handle_command(struct control *control, struct control_client *clien
 		answer_refusal(
 			control, client, "permission",
 			"only root and the user of the service may do that");
-	else if (!strcmp(command, "log"))
-		answer_log(control, client, argument);
 	else if (!strcmp(command, "mappings"))
 		answer_mappings(control, client, argument);
 	else if (argument)
@@ -358,7 +341,7 @@ static void handle_command(struct control *control, struct control_client *clien
 	else
 		answer_refusal(control, client, "request",
 			       "there is no such command: there are status, metrics, "
-			       "flows, mappings, reload, reopen and log LEVEL");
+			       "flows, mappings, reload and reopen");
 }
 
 /* @return the number of words, at most @max; the others are NULL */

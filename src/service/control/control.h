@@ -35,8 +35,6 @@ struct control_ops {
 	void (*request_reload)(void *user);
 	/** @return 0; < 0: why was logged, which control_note() got */
 	int (*reopen)(void *user);
-	/** @return 0; -EINVAL: there is no such level */
-	int (*set_level)(const char *level, void *user);
 	/**
 	 * Add mappings that match to an open array: netobs_mappings(). @return as that
 	 */
