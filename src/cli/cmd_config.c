@@ -34,8 +34,7 @@ static const struct args_command command = {
 	.operand_list = offsetof(struct options, operands),
 	.notes = "check: print each error as FILE:LINE:COLUMN: MESSAGE.\n"
 		 "show: print all keys with their values and where these come from.\n"
-		 "Without FILE: " SERVICE_CONFIG_FILE
-		 ", or else that in /usr/lib/netobs.\n",
+		 "Without FILE: " SERVICE_CONFIG_FILE ".\n",
 };
 
 /* ---- Entries -------------------------------------------------------------------------- */

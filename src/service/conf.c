@@ -293,30 +293,23 @@ void conf_parse(struct conf *conf, const char *file, char *text, size_t len)
 
 /* ---- Files ----------------------------------------------------------------------- */
 
-/* @return whether there is such a file */
-static bool read_path(struct conf *conf, const char *path)
+static void read_path(struct conf *conf, const char *path)
 {
 	const struct conf_place place = { .file = path };
 	struct stat link;
 	char *text = NULL;
 	size_t len = 0;
-	/* A named pipe would keep us waiting; /dev/null hides a file of the vendor. */
+	/* A named pipe would keep us waiting. */
 	int r = io_read_file(path, O_NONBLOCK, CONF_FILE_MAX, &text, &len);
 
-	/* The text may not be there, though its name is. */
-	if (r == -ENOENT && lstat(path, &link))
-		return false;
-	if (r == -ENOENT) {
+	if (r == -ENOENT && !lstat(path, &link))
 		conf_complain(conf, &place, "the link leads to no file");
-		return true;
-	}
-	if (r == -EFBIG)
+	else if (r == -EFBIG)
 		conf_complain(conf, &place, "the file is larger than 1 MiB");
 	else if (r < 0)
 		conf_complain(conf, &place, "%s", strerror(-r));
 	else
 		conf_parse(conf, path, text, len);
-	return true;
 }
 
 static int is_drop_in(const struct dirent *entry)
@@ -327,34 +320,16 @@ static int is_drop_in(const struct dirent *entry)
 	       !strcmp(entry->d_name + len - 5, ".conf");
 }
 
-struct drop_in {
-	size_t directory; /* number of it: a name in an earlier one hides later ones */
-	char name[NAME_MAX + 1];
-};
-
-struct drop_ins {
-	struct drop_in *list;
-	size_t n;
-};
-
-static bool add_drop_in(struct drop_ins *all, size_t directory, const char *name)
+static int compare_names(const struct dirent **a, const struct dirent **b)
 {
-	struct drop_in *list = reallocarray(all->list, all->n + 1, sizeof(*list));
-
-	if (!list)
-		return false;
-	all->list = list;
-	list[all->n].directory = directory;
-	snprintf(list[all->n++].name, sizeof(list->name), "%s", name);
-	return true;
+	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static void list_directory(struct conf *conf, const char *path,
-			   size_t directory, struct drop_ins *all)
+static void read_drop_ins(struct conf *conf, const char *directory)
 {
-	const struct conf_place place = { .file = path };
+	const struct conf_place place = { .file = directory };
 	struct dirent **found;
-	int n = scandir(path, &found, is_drop_in, NULL);
+	int n = scandir(directory, &found, is_drop_in, compare_names);
 
 	if (n < 0) {
 		if (errno != ENOENT && errno != ENOTDIR)
@@ -362,52 +337,21 @@ static void list_directory(struct conf *conf, const char *path,
 		return;
 	}
 	for (int i = 0; i < n; i++) {
-		if (!add_drop_in(all, directory, found[i]->d_name))
-			complain_memory(conf, path);
+		char path[PATH_MAX + NAME_MAX + 2];
+
+		snprintf(path, sizeof(path), "%s/%s", directory,
+			 found[i]->d_name);
+		read_path(conf, path);
 		free(found[i]);
 	}
 	free(found);
 }
 
-static int compare_drop_ins(const void *a, const void *b)
+void conf_read(struct conf *conf, const char *file)
 {
-	const struct drop_in *first = a, *second = b;
-	const int order = strcmp(first->name, second->name);
+	char directory[PATH_MAX];
 
-	return order ?: (int)first->directory - (int)second->directory;
-}
-
-static void read_drop_ins(struct conf *conf, const char *const *directories)
-{
-	struct drop_ins all = { 0 };
-
-	for (size_t i = 0; directories[i]; i++)
-		list_directory(conf, directories[i], i, &all);
-	if (all.n)
-		qsort(all.list, all.n, sizeof(*all.list), compare_drop_ins);
-	for (size_t i = 0; i < all.n; i++) {
-		const struct drop_in *drop_in = &all.list[i];
-		char path[PATH_MAX];
-
-		if (i && !strcmp(drop_in->name, drop_in[-1].name))
-			continue;
-		snprintf(path, sizeof(path), "%s/%s",
-			 directories[drop_in->directory], drop_in->name);
-		read_path(conf, path);
-	}
-	free(all.list);
-}
-
-void conf_read(struct conf *conf, const struct conf_paths *paths)
-{
-	const char *const *file = paths->files;
-
-	while (*file && !read_path(conf, *file))
-		file++;
-	if (!*file) {
-		const struct conf_place place = { .file = paths->files[0] };
-
-		conf_complain(conf, &place, "%s", strerror(ENOENT));
-	}
-	read_drop_ins(conf, paths->directories);
+	read_path(conf, file);
+	snprintf(directory, sizeof(directory), "%s.d", file);
+	read_drop_ins(conf, directory);
 }

@@ -43,18 +43,11 @@ struct conf {
 	bool is_out_of_memory;
 };
 
-/* Directories of drop-ins: files *.conf, in the order of their names. */
-struct conf_paths {
-	const char *const *files; /* the first that exists is read */
-	const char *const *directories; /* a name in an earlier one hides later ones */
-};
-
 /**
- * Read a file, which must exist, and its drop-ins. Errors are reported and counted.
- *
- * @param paths  both lists end with NULL
+ * Read a file, which must exist, and its drop-ins: the files *.conf in the directory FILE.d, in the
+ * order of their names. Errors are reported and counted.
  */
-void conf_read(struct conf *conf, const struct conf_paths *paths);
+void conf_read(struct conf *conf, const char *file);
 
 /**
  * Add the entries of a text.

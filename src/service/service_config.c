@@ -2,7 +2,6 @@
 #include "service_config.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +12,6 @@
 
 #include "base/options.h"
 #include "base/util.h"
-
-#define VENDOR_DIR "/usr/lib/netobs"
 
 /* ---- Filters --------------------------------------------------------------------- */
 
@@ -508,25 +505,14 @@ unsigned int service_config_read(struct service_config *ret_config,
 				 void (*on_error)(const char *line, void *user),
 				 void *user)
 {
-	const char *files[] = { path, NULL, NULL };
-	const char *directories[] = { NULL, NULL, NULL };
-	char beside[PATH_MAX];
+	const char *file = path ?: SERVICE_CONFIG_FILE;
 
-	if (path && strcmp(path, SERVICE_CONFIG_FILE)) {
-		snprintf(beside, sizeof(beside), "%s.d", path);
-		directories[0] = beside;
-	} else {
-		files[0] = SERVICE_CONFIG_FILE;
-		files[1] = VENDOR_DIR "/netobs.conf";
-		directories[0] = SERVICE_CONFIG_FILE ".d";
-		directories[1] = VENDOR_DIR "/netobs.conf.d";
-	}
 	service_keys_default(ret_config);
 	ret_config->leaves_filters = leaves_filters;
 	ret_config->conf.on_error = on_error;
 	ret_config->conf.user = user;
-	conf_read(&ret_config->conf, &(struct conf_paths){ files, directories });
-	return interpret_conf(ret_config, files[0]);
+	conf_read(&ret_config->conf, file);
+	return interpret_conf(ret_config, file);
 }
 
 void service_config_clear(struct service_config *config)

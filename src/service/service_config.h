@@ -62,7 +62,7 @@ struct service_config {
 /**
  * Read the configuration and check it.
  *
- * @param path        of the file; NULL: SERVICE_CONFIG_FILE, or else that of the vendor
+ * @param path        of the file; NULL: SERVICE_CONFIG_FILE
  * @param leaves_filters  to compile filters takes a while: netobs_change_begin() does it
  * @param on_error    gets each error, as FILE:LINE:COLUMN: MESSAGE
  * @param ret_config  to be cleared in any case

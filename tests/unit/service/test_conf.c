@@ -177,20 +177,14 @@ static void write_file(const struct fixture *f, const char *name, const char *te
 
 static void read_files(struct fixture *f)
 {
-	char paths[4][128];
-	static const char *const names[] = { "etc/n.conf", "usr/n.conf",
-					     "etc/n.conf.d", "usr/n.conf.d" };
+	char path[256];
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		snprintf(paths[i], sizeof(paths[i]), "%s/%s", f->dir, names[i]);
+	snprintf(path, sizeof(path), "%s/n.conf", f->dir);
 	conf_clear(&f->conf);
 	f->errors[0] = '\0';
 	f->conf.on_error = keep_error;
 	f->conf.user = f;
-	conf_read(&f->conf,
-		  &(struct conf_paths){
-			  (const char *[]){ paths[0], paths[1], NULL },
-			  (const char *[]){ paths[2], paths[3], NULL } });
+	conf_read(&f->conf, path);
 }
 
 /* The values of all entries, in their order. */
@@ -217,33 +211,24 @@ CASE(drop_ins_take_effect_by_name)
 	char link[256];
 
 	read_files(f);
-	assert_true(strstr(f->errors, "etc/n.conf: No such file") != NULL);
+	assert_true(strstr(f->errors, "n.conf: No such file") != NULL);
 
-	make_directory(f, "etc");
-	make_directory(f, "usr");
-	make_directory(f, "etc/n.conf.d");
-	make_directory(f, "usr/n.conf.d");
-	write_file(f, "usr/n.conf", "[x]\na = V");
-	write_file(f, "usr/n.conf.d/20-b.conf", "[x]\na = 2");
-	write_file(f, "etc/n.conf.d/10-a.conf", "[x]\na = 1");
-	write_file(f, "usr/n.conf.d/.hidden.conf", "[x]\na = H");
-	write_file(f, "usr/n.conf.d/other", "[x]\na = O");
+	make_directory(f, "n.conf.d");
+	write_file(f, "n.conf", "[x]\na = A");
+	write_file(f, "n.conf.d/20-b.conf", "[x]\na = 2");
+	write_file(f, "n.conf.d/10-a.conf", "[x]\na = 1");
+	write_file(f, "n.conf.d/.hidden.conf", "[x]\na = H");
+	write_file(f, "n.conf.d/other", "[x]\na = O");
 	read_files(f);
 	assert_string_equal(f->errors, "");
-	assert_values(f, "V12");
-
-	/* Files of the administrator hide files of the vendor with the same name. */
-	write_file(f, "etc/n.conf", "[x]\na = A");
-	write_file(f, "etc/n.conf.d/20-b.conf", "[x]\na = b");
-	read_files(f);
-	assert_values(f, "A1b");
-	snprintf(link, sizeof(link), "%s/etc/n.conf.d/20-b.conf", f->dir);
+	assert_values(f, "A12");
+	snprintf(link, sizeof(link), "%s/n.conf.d/20-b.conf", f->dir);
 	assert_int_equal(unlink(link), 0);
 	assert_int_equal(symlink("/dev/null", link), 0);
 	read_files(f);
 	assert_values(f, "A1");
 
-	make_directory(f, "etc/n.conf.d/30-c.conf");
+	make_directory(f, "n.conf.d/30-c.conf");
 	read_files(f);
 	assert_true(strstr(f->errors, "30-c.conf: Is a directory") != NULL);
 }
@@ -252,15 +237,14 @@ CASE(large_files_are_refused)
 {
 	char *text = malloc(CONF_FILE_MAX + 2);
 
-	make_directory(f, "etc");
 	memset(text, '\n', CONF_FILE_MAX + 1);
 	text[CONF_FILE_MAX] = '\0';
-	write_file(f, "etc/n.conf", text);
+	write_file(f, "n.conf", text);
 	read_files(f);
 	assert_string_equal(f->errors, "");
 	text[CONF_FILE_MAX] = '\n';
 	text[CONF_FILE_MAX + 1] = '\0';
-	write_file(f, "etc/n.conf", text);
+	write_file(f, "n.conf", text);
 	read_files(f);
 	assert_true(strstr(f->errors, "larger than 1 MiB") != NULL);
 	free(text);
