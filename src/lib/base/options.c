@@ -4,7 +4,6 @@
 #include "util.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -122,67 +121,29 @@ int value_choice(const char *const *choices, const char *text)
 
 /* ---- Suggestions -------------------------------------------------------------------- */
 
-enum { MAX_LENGTH = 32 };
-
-static unsigned int find_least(unsigned int a, unsigned int b, unsigned int c)
-{
-	unsigned int least = a < b ? a : b;
-
-	return least < c ? least : c;
-}
-
-/*
- * Letters to insert, delete, replace or swap with the next one. A row of the usual
- * table has the distances of all beginnings of @b from a beginning of @a.
- */
-static unsigned int edit_distance(const char *a, size_t a_len, const char *b)
-{
-	unsigned int rows[3][MAX_LENGTH + 1];
-	size_t b_len = strlen(b);
-
-	if (a_len > MAX_LENGTH || b_len > MAX_LENGTH)
-		return UINT_MAX;
-	for (unsigned int j = 0; j <= b_len; j++)
-		rows[0][j] = j;
-	for (unsigned int i = 1; i <= a_len; i++) {
-		unsigned int *row = rows[i % 3], *above = rows[(i - 1) % 3],
-			     *higher = rows[(i + 1) % 3];
-
-		row[0] = i;
-		for (unsigned int j = 1; j <= b_len; j++) {
-			unsigned int differ = a[i - 1] != b[j - 1];
-
-			row[j] = find_least(above[j] + 1, row[j - 1] + 1,
-					    above[j - 1] + differ);
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
-			    a[i - 2] == b[j - 1] && higher[j - 2] + 1 < row[j])
-				row[j] = higher[j - 2] + 1;
-		}
-	}
-	return rows[a_len % 3][b_len];
-}
-
 struct suggestion suggestion_for(const char *typed, size_t len)
 {
-	return (struct suggestion){ typed, len, NULL, UINT_MAX };
+	return (struct suggestion){ typed, len, NULL };
 }
 
+/* What is between the letters with which both begin and end is one letter, or two that are swapped. */
 void suggestion_offer(struct suggestion *suggestion, const char *word)
 {
-	unsigned int d = edit_distance(suggestion->typed, suggestion->len, word);
+	const char *a = suggestion->typed, *b = word;
+	size_t a_len = suggestion->len, b_len = strlen(word);
 
-	if (d >= suggestion->distance)
-		return;
-	suggestion->best = word;
-	suggestion->distance = d;
+	for (; a_len && b_len && *a == *b; a++, b++, a_len--)
+		b_len--;
+	for (; a_len && b_len && a[a_len - 1] == b[b_len - 1]; a_len--)
+		b_len--;
+	if ((a_len < 2 && b_len < 2) ||
+	    (a_len == 2 && b_len == 2 && a[0] == b[1] && a[1] == b[0]))
+		suggestion->best = word;
 }
 
 const char *suggestion_best(const struct suggestion *suggestion)
 {
-	/* Nearly all short words are close to each other. */
-	unsigned int most = suggestion->len < 4 ? 1 : 2;
-
-	return suggestion->distance <= most ? suggestion->best : NULL;
+	return suggestion->best;
 }
 
 /* ---- Structs of callers ------------------------------------------------------------- */

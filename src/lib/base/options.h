@@ -31,13 +31,12 @@ void value_format(enum value_kind kind, uint64_t value, char *text, size_t size)
 /* The index of @text in @choices, which ends with NULL; -EINVAL: it is none of them. */
 int value_choice(const char *const *choices, const char *text);
 
-/* "Did you mean": the word of a list that is closest to what was typed. */
+/* "Did you mean": a word of a list that differs from what was typed by a letter, or by two that are swapped. */
 
 struct suggestion {
 	const char *typed;
 	size_t len; /* bytes that count */
 	const char *best;
-	unsigned int distance; /* from it */
 };
 
 /* Only @len characters of @typed count. */
@@ -46,7 +45,7 @@ struct suggestion suggestion_for(const char *typed, size_t len);
 /* Consider @word, which outlives the suggestion. */
 void suggestion_offer(struct suggestion *suggestion, const char *word);
 
-/* NULL: no word is close enough. */
+/* @return the last one that is so close; NULL: none is */
 const char *suggestion_best(const struct suggestion *suggestion);
 
 /*

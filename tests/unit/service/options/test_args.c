@@ -156,41 +156,6 @@ TEST(wrong_lines_are_refused)
 	}
 }
 
-TEST(suggestions_are_close)
-{
-	static const struct {
-		const char *typed, *best;
-	} cases[] = {
-		{ "flow", "flows" },
-		{ "flwos", "flows" },
-		{ "chekc", "check" },
-		{ "bnch", "bench" },
-		{ "flows", "flows" },
-		{ "fl", NULL },
-		{ "x", NULL },
-		{ "", NULL },
-		{ "capture", NULL },
-		{ "flooows", "flows" },
-		{ "floooows", NULL },
-		{ "much-longer-than-any-word-that-there-is", NULL },
-	};
-	static const char *const words[] = { "flows", "check", "bench" };
-
-	for (size_t i = 0; i < LENGTH(cases); i++) {
-		const char *typed = cases[i].typed, *best;
-		struct suggestion suggestion =
-			suggestion_for(typed, strlen(typed));
-
-		for (size_t w = 0; w < LENGTH(words); w++)
-			suggestion_offer(&suggestion, words[w]);
-		best = suggestion_best(&suggestion);
-		if (cases[i].best)
-			assert_string_equal(best, cases[i].best);
-		else
-			assert_null(best);
-	}
-}
-
 TEST(help_wins_over_what_follows)
 {
 	struct config config;
