@@ -9,6 +9,7 @@
 #include <netobs/netobs.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "service/control/control.h"
 
 static void on_reload(void *user)
@@ -51,19 +52,12 @@ static void add_mapping(const struct netobs_mapping *mapping, void *user)
 	json_close(answered->json, '}');
 }
 
-static bool is_any(const uint8_t addr[16])
-{
-	static const uint8_t any[16] = { 0 };
-
-	return !memcmp(addr, any, sizeof(any));
-}
-
 /* @return whether a search takes microseconds: the query has a whole tuple */
 static bool is_whole(const struct netobs_mapping_query *query)
 {
 	return (query->protocol == IPPROTO_TCP || query->protocol == IPPROTO_UDP) &&
-	       query->src_port && query->dst_port && !is_any(query->src) &&
-	       !is_any(query->dst);
+	       query->src_port && query->dst_port && !ip_is_any(query->src) &&
+	       !ip_is_any(query->dst);
 }
 
 static int on_mappings(struct json *json, uint64_t *cursor,

@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "text.h"
+
 /*
  * The id of a conversation: the same for both of its directions, and on all hosts, because it is of
  * addresses, ports and the protocol alone.
@@ -35,10 +37,7 @@ enum server_end {
 
 static inline bool is_multicast(const uint8_t addr[16])
 {
-	static const uint8_t v4[12] = { [10] = 0xff, [11] = 0xff };
-
-	return addr[0] == 0xff ||
-	       (!memcmp(addr, v4, sizeof(v4)) && addr[12] >= 224);
+	return addr[0] == 0xff || (ip_is_v4(addr) && addr[12] >= 224);
 }
 
 /* One end of TCP accepts, the other one opens. @tcp_combined: as in flows. */

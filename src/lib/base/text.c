@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "text.h"
 
+#include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
 #include <netobs/flow.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -213,11 +213,23 @@ static char *put_ipv6(char *to, const uint8_t ip[16])
 
 char *text_ip(char *to, const uint8_t ip[16])
 {
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
-
-	if (!memcmp(ip, mapped, sizeof(mapped)))
-		return put_ipv4(to, ip + sizeof(mapped));
+	if (ip_is_v4(ip))
+		return put_ipv4(to, ip + 12);
 	return put_ipv6(to, ip);
+}
+
+bool ip_read(const char *text, uint8_t ret_ip[16])
+{
+	uint8_t v4[4];
+
+	if (inet_pton(AF_INET6, text, ret_ip) == 1)
+		return true;
+	if (inet_pton(AF_INET, text, v4) != 1)
+		return false;
+	memset(ret_ip, 0, 10);
+	memset(ret_ip + 10, 0xff, 2);
+	memcpy(ret_ip + 12, v4, sizeof(v4));
+	return true;
 }
 
 int netobs_addr_str(const uint8_t addr[16], char *buf, size_t size)

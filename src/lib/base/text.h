@@ -3,6 +3,7 @@
 #ifndef NETOBS_BASE_TEXT_H
 #define NETOBS_BASE_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -39,6 +40,24 @@ char *text_mac(char *to, const uint8_t mac[6]);
 
 /* @ip, in which IPv4 is ::ffff:a.b.c.d; less than NETOBS_ADDR_STR_MAX bytes. */
 char *text_ip(char *to, const uint8_t ip[16]);
+
+/** Read an address. @return false: @text is none, and @ret_ip has no meaning */
+bool ip_read(const char *text, uint8_t ret_ip[16]);
+
+static inline bool ip_is_v4(const uint8_t ip[16])
+{
+	static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
+
+	return !memcmp(ip, prefix, sizeof(prefix));
+}
+
+/* @return whether it is "::" */
+static inline bool ip_is_any(const uint8_t ip[16])
+{
+	static const uint8_t any[16];
+
+	return !memcmp(ip, any, sizeof(any));
+}
 
 /* Add to the text in @buf what fits. */
 void text_append(char *buf, size_t size, const char *format, ...)

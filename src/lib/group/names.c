@@ -61,13 +61,12 @@ struct netobs_names {
 
 static bool look_up_host(const uint8_t addr[16], char *name, size_t size)
 {
-	static const uint8_t v4[12] = { [10] = 0xff, [11] = 0xff };
 	struct sockaddr_in6 six = { .sin6_family = AF_INET6 };
 	struct sockaddr_in four = { .sin_family = AF_INET };
 	char text[NI_MAXHOST];
 	int err;
 
-	if (!memcmp(addr, v4, sizeof(v4))) {
+	if (ip_is_v4(addr)) {
 		memcpy(&four.sin_addr, addr + 12, sizeof(four.sin_addr));
 		err = getnameinfo((struct sockaddr *)&four, sizeof(four), text,
 				  sizeof(text), NULL, 0, NI_NAMEREQD);

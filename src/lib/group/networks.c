@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "keys.h"
 
-#include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -64,15 +63,14 @@ static unsigned __int128 address_of(const uint8_t bytes[16])
 static const char *parse_prefix(char *text, struct prefix *ret_prefix)
 {
 	char *slash = strchr(text, '/'), *end = NULL;
-	uint8_t bytes[16] = { [10] = 0xff, [11] = 0xff };
+	uint8_t bytes[16];
 	unsigned long len;
 	unsigned __int128 host;
-	bool is_v4;
+	const bool is_v4 = !strchr(text, ':');
 
 	if (slash)
 		*slash = '\0';
-	is_v4 = inet_pton(AF_INET, text, bytes + 12) == 1;
-	if (!is_v4 && inet_pton(AF_INET6, text, bytes) != 1) {
+	if (!ip_read(text, bytes)) {
 		if (slash)
 			*slash = '/';
 		return "is not an address or a prefix";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "rtnl.h"
 
+#include "base/text.h"
 #include "base/util.h"
 #include "netns.h"
 
@@ -10,14 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const uint8_t v4_prefix[12] = { [10] = 0xff, [11] = 0xff };
-
 /* @return false: it is of another family */
 static bool take_address(const struct sockaddr *from, uint8_t ret_address[16])
 {
 	if (from && from->sa_family == AF_INET) {
-		memcpy(ret_address, v4_prefix, sizeof(v4_prefix));
-		memcpy(ret_address + sizeof(v4_prefix),
+		memset(ret_address, 0, 10);
+		memset(ret_address + 10, 0xff, 2);
+		memcpy(ret_address + 12,
 		       &((const struct sockaddr_in *)from)->sin_addr, 4);
 		return true;
 	}
@@ -82,8 +82,7 @@ bool addresses_have(const struct addresses *addresses, const uint8_t address[16]
 {
 	const uint8_t loopback = 127;
 
-	if (!memcmp(address, v4_prefix, sizeof(v4_prefix)) &&
-	    address[sizeof(v4_prefix)] == loopback)
+	if (ip_is_v4(address) && address[12] == loopback)
 		return true;
 	for (uint32_t i = 0; i < addresses->n; i++)
 		if (!memcmp(addresses->list[i], address, 16))

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Queries for mappings: reads their text, and matches mappings. */
 #include "base/options.h"
+#include "base/text.h"
 #include "base/util.h"
 
 #include <netobs/mapping.h>
 
-#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,14 +24,6 @@ static const struct {
 	{ "sctp", IPPROTO_SCTP }, { "dccp", IPPROTO_DCCP },
 	{ "gre", IPPROTO_GRE },	  { "udplite", IPPROTO_UDPLITE },
 };
-
-/* As the public header says. */
-static bool is_any(const uint8_t addr[16])
-{
-	static const uint8_t any[16] = { 0 };
-
-	return !memcmp(addr, any, sizeof(any));
-}
 
 /* ---- Text ------------------------------------------------------------------------- */
 
@@ -90,20 +83,6 @@ static int read_protocol(const char *text, uint8_t *ret_protocol)
 	return 0;
 }
 
-static int read_addr(const char *text, uint8_t addr[16])
-{
-	uint8_t four[4];
-
-	if (inet_pton(AF_INET6, text, addr) == 1)
-		return 0;
-	if (inet_pton(AF_INET, text, four) != 1)
-		return -EINVAL;
-	memset(addr, 0, 10);
-	memset(addr + 10, 0xff, 2);
-	memcpy(addr + 12, four, sizeof(four));
-	return 0;
-}
-
 /*
  * "10.0.0.2:80", "[fd00::2]:80", or either without the port; an address of IPv6 alone needs no
  * brackets, and "*" is any. Cuts @text. @return the text of the port; NULL: there is none
@@ -129,9 +108,9 @@ static int read_end(char *text, uint8_t addr[16], uint16_t *ret_port,
 	char *port = split_port(&text);
 	uint32_t number = 0;
 
-	if (strcmp(text, "*") && read_addr(text, addr))
+	if (strcmp(text, "*") && !ip_read(text, addr))
 		return complain(complaint, "'%s' is no address", text);
-	if (strcmp(text, "*") && is_any(addr))
+	if (strcmp(text, "*") && ip_is_any(addr))
 		return complain(
 			complaint,
 			"no mapping has the address '%s': any one is '*', or left out",
@@ -252,7 +231,7 @@ struct face {
 
 static bool is_addr(const uint8_t wanted[16], const uint8_t addr[16])
 {
-	return is_any(wanted) || !memcmp(wanted, addr, 16);
+	return ip_is_any(wanted) || !memcmp(wanted, addr, 16);
 }
 
 static bool is_port(uint16_t wanted, uint16_t port)

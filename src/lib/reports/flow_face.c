@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "flow_face.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,11 +8,10 @@
 
 #include <netobs/flow.h>
 
+#include "base/text.h"
 #include "base/util.h"
 
 /* ---- Single values --------------------------------------------------------------------- */
-
-static const uint8_t v4_prefix[12] = { [10] = 0xff, [11] = 0xff };
 
 bool flow_number_read(struct json_value value, uint64_t most, uint64_t *ret_number)
 {
@@ -38,16 +36,8 @@ bool flow_number_read(struct json_value value, uint64_t most, uint64_t *ret_numb
 bool flow_address_read(struct json_value value, uint8_t ret_ip[16])
 {
 	char text[NETOBS_ADDR_STR_MAX];
-	uint8_t v4[4];
 
-	json_text(value, text, sizeof(text));
-	if (inet_pton(AF_INET6, text, ret_ip) == 1)
-		return true;
-	if (inet_pton(AF_INET, text, v4) != 1)
-		return false;
-	memcpy(ret_ip, v4_prefix, sizeof(v4_prefix));
-	memcpy(ret_ip + sizeof(v4_prefix), v4, sizeof(v4));
-	return true;
+	return ip_read(json_text(value, text, sizeof(text)), ret_ip);
 }
 
 /* ---- Times ----------------------------------------------------------------------------- */
@@ -183,11 +173,6 @@ bool flow_face_has_ports(uint8_t proto)
 	return proto == IPPROTO_TCP || proto == IPPROTO_UDP ||
 	       proto == IPPROTO_SCTP || proto == IPPROTO_DCCP ||
 	       proto == IPPROTO_UDPLITE;
-}
-
-bool flow_face_is_v4(const struct flow_face *face)
-{
-	return !memcmp(face->src, v4_prefix, sizeof(v4_prefix));
 }
 
 static struct json_value get_other(struct json_value record, const char *prefix,

@@ -66,8 +66,6 @@ struct flow_span {
 
 bool flow_face_has_ports(uint8_t proto);
 
-bool flow_face_is_v4(const struct flow_face *face);
-
 /**
  * Read other addresses and ports of a record of netobs, such as those with "Xlat" before their
  * names; the protocol is that of @face.

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include <netobs/flow_reader.h>
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,13 +26,9 @@ struct netobs_flow_reader {
 
 static void read_address(struct json_value value, uint8_t ret_ip[16])
 {
-	static const uint8_t v4_prefix[12] = { [10] = 0xff, [11] = 0xff };
 	char text[NETOBS_ADDR_STR_MAX];
 
-	json_text(value, text, sizeof(text));
-	if (inet_pton(AF_INET, text, ret_ip + sizeof(v4_prefix)) == 1)
-		memcpy(ret_ip, v4_prefix, sizeof(v4_prefix));
-	else if (inet_pton(AF_INET6, text, ret_ip) != 1)
+	if (!ip_read(json_text(value, text, sizeof(text)), ret_ip))
 		memset(ret_ip, 0, 16);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/text.h"
 #include "base/util.h"
 
 enum { VALUES_MAX = 8, PROTOCOL_MAX = 24 };
@@ -143,10 +144,9 @@ static struct values read_cell(struct json_value object, const char *cell)
 /* 0.0.0.0 or :: */
 static bool is_any(const uint8_t ip[16])
 {
-	static const uint8_t any[16] = { 0 },
-			     any4[16] = { [10] = 0xff, [11] = 0xff };
+	static const uint8_t any4[16] = { [10] = 0xff, [11] = 0xff };
 
-	return !memcmp(ip, any, sizeof(any)) || !memcmp(ip, any4, sizeof(any4));
+	return ip_is_any(ip) || !memcmp(ip, any4, sizeof(any4));
 }
 
 /* Templates of IPFIX that have both families leave one of them 0. */
@@ -324,8 +324,7 @@ static bool read_record(const struct layout *layout, struct json_value record,
 
 	if (!read_address(object, layout->src, face.src) ||
 	    !read_address(object, layout->dst, face.dst) ||
-	    !read_proto(object, layout->proto, flow_face_is_v4(&face),
-			&face.proto))
+	    !read_proto(object, layout->proto, ip_is_v4(face.src), &face.proto))
 		return false;
 	/* For ICMP, some exporters have type and code in the ports. */
 	if (flow_face_has_ports(face.proto) &&

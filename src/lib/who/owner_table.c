@@ -2,6 +2,7 @@
 #include "owner_table.h"
 
 #include "base/hash.h"
+#include "base/text.h"
 #include "base/util.h"
 
 #include <errno.h>
@@ -235,13 +236,6 @@ static void note_owner(struct owner_table *table, const struct owner_key *key,
 	entry->owner = event->owner;
 }
 
-static bool is_any(const uint8_t address[16])
-{
-	static const uint8_t any[16];
-
-	return !memcmp(address, any, sizeof(any));
-}
-
 /* An IPv6 socket without an address receives IPv4 packets, too, unless it is IPv6-only. */
 void owner_table_note(struct owner_table *table, const struct session_event *event)
 {
@@ -254,7 +248,7 @@ void owner_table_note(struct owner_table *table, const struct session_event *eve
 	if (key.remote_port)
 		memcpy(key.remote, event->remote, sizeof(key.remote));
 	note_owner(table, &key, event);
-	if (!event->is_dual || !is_any(key.local))
+	if (!event->is_dual || !ip_is_any(key.local))
 		return;
 	key.local[10] = key.local[11] = 0xff;
 	note_owner(table, &key, event);
