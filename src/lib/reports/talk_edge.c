@@ -5,17 +5,9 @@
 
 #include "base/util.h"
 
-/* All reports of one reporter on a talk, by the end that sends, or has the sockets. */
-struct view {
-	uint32_t reporter;
-	struct part sums[2];
-	bool has_flows[2];
-	struct session_counts sessions[2];
-};
-
 /* The best reports so far. */
 struct choice {
-	struct view counted[2]; /* by the end: of the reporter with most packets from it */
+	struct account counted[2]; /* by the end: of the reporter with most packets from it */
 	bool has_counted[2];
 	struct part_counts to,
 		back; /* those with most samples of round-trip times */
@@ -26,16 +18,19 @@ struct choice {
 	struct flow_span span; /* of all reports, as the choice between equal ones is arbitrary */
 };
 
-static void add_account(const struct account *account, struct view *view)
+static void add_account(const struct account *account, struct account *sum)
 {
-	const uint32_t end = account->joined_end;
+	for (int i = 0; i < 2; i++) {
+		const int end = i ^ account->is_swapped;
+		struct part *part = &sum->sums[end];
 
-	view->has_flows[end] |= account->has_flows;
-	span_join(&view->sums[end].span, account->sum.span);
-	counters_add(&view->sums[end].counts, &account->sum.counts,
-		     sizeof(account->sum.counts));
-	counters_add(&view->sessions[end], &account->sessions,
-		     sizeof(view->sessions[0]));
+		sum->has_flows[end] |= account->has_flows[i];
+		span_join(&part->span, account->sums[i].span);
+		counters_add(&part->counts, &account->sums[i].counts,
+			     sizeof(part->counts));
+		counters_add(&sum->sessions[end], &account->sessions[i],
+			     sizeof(sum->sessions[end]));
+	}
 }
 
 /* ---- Several reporters ----------------------------------------------------------------- */
@@ -48,17 +43,17 @@ static bool is_better(const struct part *a, const struct part *b)
 		       a->counts.bytes > b->counts.bytes;
 }
 
-static void choose_counts(struct choice *choice, const struct view *view)
+static void choose_counts(struct choice *choice, const struct account *account)
 {
 	for (int end = 0; end < 2; end++) {
-		span_join(&choice->span, view->sums[end].span);
-		if (!view->has_flows[end] ||
+		span_join(&choice->span, account->sums[end].span);
+		if (!account->has_flows[end] ||
 		    (choice->has_counted[end] &&
-		     !is_better(&view->sums[end],
+		     !is_better(&account->sums[end],
 				&choice->counted[end].sums[end])))
 			continue;
 		choice->has_counted[end] = true;
-		choice->counted[end] = *view;
+		choice->counted[end] = *account;
 	}
 }
 
@@ -67,11 +62,11 @@ static void choose_counts(struct choice *choice, const struct view *view)
  * twice. Of several hosts, the one with most samples is taken. Of hosts with equally many answers,
  * the one that waits longest is taken: it is the nearest to the client.
  */
-static void choose_times(struct choice *choice, const struct view *view,
+static void choose_times(struct choice *choice, const struct account *account,
 			 uint8_t client)
 {
-	const struct part_counts *to = &view->sums[client].counts,
-				 *back = &view->sums[!client].counts;
+	const struct part_counts *to = &account->sums[client].counts,
+				 *back = &account->sums[!client].counts;
 	struct part_counts *responses = &choice->responses;
 
 	if (to->rtt_samples + back->rtt_samples >
@@ -86,28 +81,29 @@ static void choose_times(struct choice *choice, const struct view *view,
 }
 
 /* Sockets of both ends report the same connections: that with more of them, or the client's. */
-static void choose_sessions(struct choice *choice, const struct view *view,
-			    uint8_t client)
+static void choose_sessions(struct choice *choice,
+			    const struct account *account, uint8_t client)
 {
 	for (uint8_t end = 0; end < 2; end++) {
 		const uint64_t most = choice->sessions.connections;
-		const uint64_t n = view->sessions[end].connections;
+		const uint64_t n = account->sessions[end].connections;
 
 		if (n < most || !n ||
 		    (n == most &&
 		     (end != client || choice->sessions_end == client)))
 			continue;
-		choice->sessions = view->sessions[end];
+		choice->sessions = account->sessions[end];
 		choice->sessions_end = end;
 	}
 }
 
-static void choose(struct choice *choice, const struct view *view, uint8_t client)
+static void choose(struct choice *choice, const struct account *account,
+		   uint8_t client)
 {
-	choose_counts(choice, view);
-	choose_times(choice, view, client);
-	choose_sessions(choice, view, client);
-	choice->hosts += view->has_flows[0] || view->has_flows[1];
+	choose_counts(choice, account);
+	choose_times(choice, account, client);
+	choose_sessions(choice, account, client);
+	choice->hosts += account->has_flows[0] || account->has_flows[1];
 }
 
 /* Each reporter's accounts follow each other. */
@@ -115,11 +111,11 @@ static void choose_of_all(const struct account *accounts, uint32_t n,
 			  uint8_t client, struct choice *choice)
 {
 	for (uint32_t i = 0; i < n;) {
-		struct view view = { .reporter = accounts[i].key.reporter };
+		struct account sum = { .reporter = accounts[i].reporter };
 
-		for (; i < n && accounts[i].key.reporter == view.reporter; i++)
-			add_account(&accounts[i], &view);
-		choose(choice, &view, client);
+		for (; i < n && accounts[i].reporter == sum.reporter; i++)
+			add_account(&accounts[i], &sum);
+		choose(choice, &sum, client);
 	}
 }
 

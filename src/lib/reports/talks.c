@@ -116,10 +116,10 @@ struct flow_span span_of(const struct service_report *report)
 
 /* @return NULL: no memory */
 static struct account *get_account(struct talks *talks, uint32_t talk,
-				   uint32_t reporter, uint8_t end)
+				   uint32_t reporter)
 {
-	const struct account_key key = { talk, reporter, end };
-	const uint32_t index = slots_get(&talks->accounts, &key, sizeof(key),
+	const uint32_t key[] = { talk, reporter };
+	const uint32_t index = slots_get(&talks->accounts, key, sizeof(key),
 					 sizeof(struct account));
 
 	return index == SLOT_NONE ? NULL : slots_at(&talks->accounts, index);
@@ -145,14 +145,14 @@ bool talks_add_flow(struct talks *talks, uint32_t index, uint8_t source,
 {
 	const struct part_counts counts = counts_of(report);
 	const enum server_end server = find_server(report);
-	struct account *account = get_account(talks, index, reporter, source);
+	struct account *account = get_account(talks, index, reporter);
 	struct talk *talk = talk_at(talks, index);
 
 	if (!account)
 		return false;
-	account->has_flows = true;
-	counters_add(&account->sum.counts, &counts, sizeof(counts));
-	span_join(&account->sum.span, span_of(report));
+	account->has_flows[source] = true;
+	counters_add(&account->sums[source].counts, &counts, sizeof(counts));
+	span_join(&account->sums[source].span, span_of(report));
 	talk->packets += report->packets;
 	if (server)
 		talk->accepts[server == SERVER_SOURCE ? source : !source]++;
@@ -178,10 +178,10 @@ bool talks_add_session(struct talks *talks, uint32_t index, uint8_t source,
 	note_names(talks, talk, source, report);
 	if (report->ended == NETOBS_SESSION_OPEN)
 		return true;
-	account = get_account(talks, index, reporter, source);
+	account = get_account(talks, index, reporter);
 	if (!account)
 		return false;
-	counts = &account->sessions;
+	counts = &account->sessions[source];
 	failure = session_failure(report->ended);
 	counts->connections++;
 	counts->refused += failure == SESSION_REFUSED;
@@ -213,8 +213,7 @@ static int compare_accounts(const void *a, const void *b)
 
 	if (one->joined != two->joined)
 		return one->joined < two->joined ? -1 : 1;
-	return (one->key.reporter > two->key.reporter) -
-	       (one->key.reporter < two->key.reporter);
+	return (one->reporter > two->reporter) - (one->reporter < two->reporter);
 }
 
 struct account *talks_join(struct talks *talks)
@@ -222,12 +221,12 @@ struct account *talks_join(struct talks *talks)
 	struct account *accounts = talks->accounts.items;
 
 	for (uint32_t i = 0; i < talks->accounts.n; i++) {
-		const struct talk *talk = talk_at(talks, accounts[i].key.talk);
+		const struct talk *talk = talk_at(talks, accounts[i].talk);
 
-		accounts[i].joined_end = accounts[i].key.end;
+		accounts[i].is_swapped = false;
 		for (; talk->merged_into;
 		     talk = talk_at(talks, talk->merged_into - 1))
-			accounts[i].joined_end ^= talk->is_swapped;
+			accounts[i].is_swapped ^= talk->is_swapped;
 		accounts[i].joined = (uint32_t)(talk - talk_at(talks, 0));
 	}
 	if (accounts)

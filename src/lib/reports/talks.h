@@ -35,19 +35,15 @@ struct session_counts {
 	uint64_t connections, refused, resets, timeouts, failed;
 };
 
-struct account_key {
-	uint32_t talk, reporter;
-	uint32_t end; /* index in the pair */
-};
-
-/* All reports of a reporter on one end of a talk: on packets from it, and on its sockets. */
+/* All reports of a reporter on a talk, by the end that sends the packets, or has the sockets. */
 struct account {
-	struct account_key key;
-	bool has_flows;
-	struct part sum; /* of its flows */
-	struct session_counts sessions;
-	/* Once talks were joined: the talk and the end that it counts for. */
-	uint32_t joined, joined_end;
+	uint32_t talk, reporter; /* the key */
+	bool has_flows[2];
+	struct part sums[2]; /* of its flows */
+	struct session_counts sessions[2];
+	/* Once talks were joined: the talk that it counts for, and whether that has the ends the other way round. */
+	uint32_t joined;
+	bool is_swapped;
 };
 
 struct talk {
