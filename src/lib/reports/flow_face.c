@@ -90,36 +90,13 @@ static bool read_number(const char *text, enum time_unit unit,
 	return ms <= TIME_MAX_MS;
 }
 
-/* Read "Z", "+01:00" or "+0100". @return false: it is none of these */
-static bool read_zone(const char *text, int64_t *ret_seconds)
-{
-	const int sign = *text == '-' ? -1 : 1;
-	int digits[4], n = 0;
-
-	*ret_seconds = 0;
-	if (!strcmp(text, "Z"))
-		return true;
-	if (*text != '+' && *text != '-')
-		return false;
-	for (text++; *text; text++) {
-		if (*text == ':' && n == 2)
-			continue;
-		if (!is_digit(*text) || n == 4)
-			return false;
-		digits[n++] = *text - '0';
-	}
-	if (n != 4)
-		return false;
-	*ret_seconds = sign * (digits[0] * 36000 + digits[1] * 3600 +
-			       digits[2] * 600 + digits[3] * 60);
-	return true;
-}
-
 static bool read_date(const char *text, struct flow_time *ret_time)
 {
 	struct tm tm = { .tm_isdst = -1 };
 	const char *end = strptime(text, "%Y-%m-%d", &tm);
-	int64_t offset = 0, seconds;
+	const char *zone;
+	int64_t seconds;
+	long offset;
 	int ms = 0;
 
 	if (!end || (*end != 'T' && *end != ' '))
@@ -130,8 +107,10 @@ static bool read_date(const char *text, struct flow_time *ret_time)
 	ret_time->is_second = *end != '.';
 	if (*end == '.')
 		end = read_fraction(end, &ms);
-	if (*end && !read_zone(end, &offset))
+	zone = *end ? strptime(end, "%z", &tm) : end;
+	if (!zone || *zone)
 		return false;
+	offset = tm.tm_gmtoff; /* timegm(3) changes it */
 	seconds = *end ? (int64_t)timegm(&tm) - offset : (int64_t)mktime(&tm);
 	ret_time->ms = seconds * 1000 + ms;
 	return seconds >= 0 && seconds < TIME_MAX_MS / 1000;
