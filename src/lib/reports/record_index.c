@@ -46,11 +46,6 @@ void netobs_annotator_free(struct netobs_annotator *index)
 	free(index);
 }
 
-uint64_t record_index_count(const struct netobs_annotator *index)
-{
-	return index->n_entries;
-}
-
 /* ---- The table ----------------------------------------------------------------------- */
 
 /* Both directions have one list. */

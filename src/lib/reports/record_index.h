@@ -93,9 +93,6 @@ enum record_answer {
  */
 int record_index_add(struct netobs_annotator *index, struct json_value record);
 
-/** @return how many entries there are: records of a flow, one after the other, share one */
-uint64_t record_index_count(const struct netobs_annotator *index);
-
 /* The most by which the clocks of hosts may differ. */
 enum { RECORD_SLACK_MS = 1000 };
 
@@ -131,7 +128,7 @@ struct record_entry {
 struct netobs_annotator {
 	struct slots faces; /* the list of the nodes of each tuple, of either direction */
 	struct record_entry *entries;
-	uint64_t n_entries;
+	uint64_t n_entries; /* records of a flow, one after the other, share one */
 	struct slots processes;
 	int64_t latest_ms; /* latest time of all records */
 };

@@ -348,16 +348,16 @@ CASE(a_mapping_lasts_until_its_end_or_the_last_record)
 	find(index, OUTER_FACE, 50000, 50000, RECORD_FOUND);
 	/* A service that was started anew lists it again, and flows have the face. */
 	add(index, MAPPING_BEGIN "\"TimeMs\":20000," INNER "," TO_OUTER "}");
-	assert_int_equal(record_index_count(index), 2);
+	assert_int_equal(index->n_entries, 2);
 	for (int i = 0; i < 20; i++)
 		add(index,
 		    "{" INNER ",\"TimeFlowStartMs\":%d,\"TimeFlowEndMs\":%d}",
 		    10000 + 1500 * i, 10001 + 1500 * i);
-	assert_int_equal(record_index_count(index), 22);
+	assert_int_equal(index->n_entries, 22);
 	add(index, MAPPING_END "\"TimeMs\":40000,"
 			       "\"EndedMs\":40000," INNER "," TO_OUTER
 			       "," AT(10000, 30000) "}");
-	assert_int_equal(record_index_count(index), 22);
+	assert_int_equal(index->n_entries, 22);
 	find(index, OUTER_FACE, 50000, 50000, RECORD_NONE);
 	find(index, OUTER_FACE, 29000, 29000, RECORD_FOUND);
 }
@@ -376,7 +376,7 @@ CASE(the_end_of_another_hosts_mapping_ends_none)
 	add(index, MAPPING_END
 	    "\"AgentIP\":\"10.9.9.1\",\"TimeMs\":20000,\"EndedMs\":20000," INNER
 	    "," TO_OUTER "," AT(1000, 20000) "}");
-	assert_int_equal(record_index_count(index), 2);
+	assert_int_equal(index->n_entries, 2);
 	add(index,
 	    "{" FROM_TO("10.0.0.9", 1, "10.0.0.8", 2) "," AT(50000, 60000) "}");
 	facts = find(index, OUTER_FACE, 50000, 50000, RECORD_FOUND);
@@ -424,7 +424,7 @@ CASE(what_has_no_addresses_or_times_is_ignored)
 	add(index,
 	    "{\"SrcAddr\":\"nonsense\",\"DstAddr\":\"10.0.0.1\",\"Proto\":6," AT(
 		    1000, 2000) "}");
-	assert_int_equal(record_index_count(index), 0);
+	assert_int_equal(index->n_entries, 0);
 	find(index, INNER_FACE, 0, 5000, RECORD_NONE);
 }
 
@@ -435,10 +435,10 @@ CASE(records_of_a_flow_share_an_entry)
 		    "{" INNER "," TO_OUTER ",\"TimeFlowStartMs\":%d,"
 		    "\"TimeFlowEndMs\":%d,\"SrcPid\":7}",
 		    1000 + i * 1000, 1900 + i * 1000);
-	assert_int_equal(record_index_count(index), 1);
+	assert_int_equal(index->n_entries, 1);
 	add(index,
 	    "{" INNER "," TO_OUTER "," AT(2000000, 2000001) ",\"SrcPid\":7}");
-	assert_int_equal(record_index_count(index), 2);
+	assert_int_equal(index->n_entries, 2);
 	find(index, OUTER_FACE, 1990000, 1990000, RECORD_NONE);
 	find(index, OUTER_FACE, 500000, 500000, RECORD_FOUND);
 }
@@ -457,7 +457,7 @@ CASE(each_of_many_is_found)
 		    "\"XlatDstAddr\":\"192.0.2.9\",\"XlatDstPort\":80," AT(
 			    1000, 2000) ",\"SrcPid\":%d}",
 		    i / 250, i % 250, 1000 + i, 30000 + i, i + 1);
-	assert_int_equal(record_index_count(index), COUNT);
+	assert_int_equal(index->n_entries, COUNT);
 	for (int i = 0; i < COUNT; i++) {
 		char text[32];
 
