@@ -164,7 +164,7 @@ struct netobs_mapping_query {
  * translation. Ports and the protocol may be left out, and so may one end: "192.0.2.1:80",
  * "[2001:db8::1]:443/udp", "icmp". Prefixes such as "10.0.0.0/24" are refused, and so is the address "::",
  * which no mapping has. "0.0.0.0" means only itself: packets of DHCP clients have it as source, and NAT may
- * translate them. A protocol without a name may be a number alone, "50", or behind a port.
+ * translate them.
  *
  * @param ret_query  sz is set by the caller
  * @param error      gets what is wrong; NULL if @p size is 0

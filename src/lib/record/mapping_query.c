@@ -23,6 +23,7 @@ static const struct {
 	{ "icmp", IPPROTO_ICMP }, { "icmpv6", IPPROTO_ICMPV6 },
 	{ "sctp", IPPROTO_SCTP }, { "dccp", IPPROTO_DCCP },
 	{ "gre", IPPROTO_GRE },	  { "udplite", IPPROTO_UDPLITE },
+	{ "esp", IPPROTO_ESP },
 };
 
 /* ---- Text ------------------------------------------------------------------------- */
@@ -56,31 +57,26 @@ static char *trim(char *text)
 	return text;
 }
 
-static int read_u16(const char *text, uint32_t most, uint32_t *ret_number)
+static int read_port(const char *text, uint16_t *ret_port)
 {
 	char *end;
 	unsigned long number = strtoul(text, &end, 10);
 
-	if (*text < '0' || *text > '9' || *end || number > most)
+	if (*text < '0' || *text > '9' || *end || !number || number > UINT16_MAX)
 		return -EINVAL;
-	*ret_number = (uint32_t)number;
+	*ret_port = (uint16_t)number;
 	return 0;
 }
 
 static int read_protocol(const char *text, uint8_t *ret_protocol)
 {
-	uint32_t number;
-
 	for (size_t i = 0; i < ARRAY_SIZE(protocols); i++) {
 		if (strcasecmp(text, protocols[i].name))
 			continue;
 		*ret_protocol = protocols[i].number;
 		return 0;
 	}
-	if (read_u16(text, UINT8_MAX, &number) || !number)
-		return -EINVAL;
-	*ret_protocol = (uint8_t)number;
-	return 0;
+	return -EINVAL;
 }
 
 /*
@@ -106,8 +102,8 @@ static int read_end(char *text, uint8_t addr[16], uint16_t *ret_port,
 		    const struct complaint *complaint)
 {
 	char *port = split_port(&text);
-	uint32_t number = 0;
 
+	*ret_port = 0;
 	if (strcmp(text, "*") && !ip_read(text, addr))
 		return complain(complaint, "'%s' is no address", text);
 	if (strcmp(text, "*") && ip_is_any(addr))
@@ -115,30 +111,9 @@ static int read_end(char *text, uint8_t addr[16], uint16_t *ret_port,
 			complaint,
 			"no mapping has the address '%s': any one is '*', or left out",
 			text);
-	if (port && strcmp(port, "*") &&
-	    (read_u16(port, UINT16_MAX, &number) || !number))
+	if (port && strcmp(port, "*") && read_port(port, ret_port))
 		return complain(complaint, "'%s' is no port", port);
-	*ret_port = (uint16_t)number;
 	return 0;
-}
-
-static bool has_port(const char *end)
-{
-	const char *colon = strchr(end, ':');
-
-	if (*end == '[')
-		return strstr(end, "]:");
-	return colon && !strchr(colon + 1, ':');
-}
-
-/* "10.0.0.0/24" means a prefix to those who write it. */
-static bool is_prefix(const char *text, const char *protocol)
-{
-	const char *arrow = strrchr(text, '>');
-	const char *end = arrow ? arrow + 1 : text;
-
-	return *protocol >= '0' && *protocol <= '9' &&
-	       !has_port(end + strspn(end, " \t"));
 }
 
 /* Split off what follows the last slash, or the whole text if it is no address. */
@@ -155,13 +130,11 @@ static int split_protocol(char **text, uint8_t *ret_protocol,
 	*slash = '\0';
 	*text = trim(*text);
 	protocol = trim(slash + 1);
-	if (is_prefix(*text, protocol))
-		return complain(complaint,
-				"'%s/%s' is a prefix: it has to be an address; "
-				"protocols have names here",
-				*text, protocol);
 	if (read_protocol(protocol, ret_protocol))
-		return complain(complaint, "'%s' is no protocol", protocol);
+		return complain(
+			complaint,
+			"'%s' is no protocol, such as tcp; a prefix is no address",
+			protocol);
 	return 0;
 }
 
