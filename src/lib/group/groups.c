@@ -354,17 +354,11 @@ int netobs_group_text(const struct netobs_groups *groups,
 	return (int)strlen(buf);
 }
 
-static void json_key_ms(struct json *json, const char *key, int64_t ns)
-{
-	json_key(json, key);
-	json_i64(json, record_ms(ns));
-}
-
 static void json_sum(struct json *json, const struct netobs_group_sum *sum,
 		     bool is_host)
 {
-	json_key_ms(json, "TimeFlowStartMs", sum->start_ns);
-	json_key_ms(json, "TimeFlowEndMs", sum->end_ns);
+	json_key_i64(json, "TimeFlowStartMs", record_ms(sum->start_ns));
+	json_key_i64(json, "TimeFlowEndMs", record_ms(sum->end_ns));
 	json_key_u64(json, "Flows", sum->flows);
 	json_key_u64(json, "Packets", sum->packets);
 	json_key_u64(json, "Bytes", sum->bytes);
@@ -406,9 +400,8 @@ int netobs_group_json(const struct netobs_groups *groups,
 	sum = group ? &group->sum : &groups->others;
 	json_begin(&json, buf, size);
 	json_open(&json, '{');
-	json_key(&json, "type");
-	json_string(&json, group ? "group" : "others");
-	json_key_ms(&json, "TimeMs", time_ns);
+	json_key_string(&json, "type", group ? "group" : "others");
+	json_key_i64(&json, "TimeMs", record_ms(time_ns));
 	if (group)
 		group_keys_json(&groups->keys, value_of(group), &json);
 	json_sum(&json, sum, groups->keys.flags & NETOBS_GROUP_BOTH_ENDS);

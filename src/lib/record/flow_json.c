@@ -205,10 +205,8 @@ static void add_points(struct json *json, const struct netobs_flow *flow)
 
 static void add_text(struct json *json, const char *key, const char *text)
 {
-	if (!*text)
-		return;
-	json_key(json, key);
-	json_string(json, text);
+	if (*text)
+		json_key_string(json, key, text);
 }
 
 #define FIELD(...)

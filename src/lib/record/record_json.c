@@ -107,31 +107,23 @@ static void add_hash(struct json *json, const struct json_field *field,
 	char text[TEXT_HASH_MAX + 1];
 
 	*text_hash(text, record_number(&field->field, it)) = '\0';
-	json_key(json, field->key);
-	json_string(json, text);
+	json_key_string(json, field->key, text);
 }
 
-static void add_ns(struct json *json, const struct json_field *field,
-		   const void *it)
-{
-	json_key(json, field->key);
-	json_i64(json, (int64_t)record_number(&field->field, it));
-}
-
-static void add_ms(struct json *json, const struct json_field *field,
-		   const void *it)
-{
-	json_key(json, field->key);
-	json_i64(json, record_ms((int64_t)record_number(&field->field, it)));
-}
-
-/* A record from elsewhere may have any times: the longest duration there is, if it does not fit. */
-static void add_offset(struct json *json, const struct json_field *field,
+static void add_signed(struct json *json, const struct json_field *field,
 		       const void *it)
 {
 	json_key_i64(json, field->key, (int64_t)record_number(&field->field, it));
 }
 
+static void add_ms(struct json *json, const struct json_field *field,
+		   const void *it)
+{
+	json_key_i64(json, field->key,
+		     record_ms((int64_t)record_number(&field->field, it)));
+}
+
+/* A record from elsewhere may have any times: the longest duration there is, if it does not fit. */
 static void add_lasted(struct json *json, const struct json_field *field,
 		       const void *it)
 {
@@ -140,16 +132,13 @@ static void add_lasted(struct json *json, const struct json_field *field,
 
 	if (__builtin_sub_overflow(*end, *start, &ns))
 		ns = *end < *start ? INT64_MIN : INT64_MAX;
-	json_key(json, field->key);
-	json_i64(json, ns / NSEC_PER_MSEC);
+	json_key_i64(json, field->key, ns / NSEC_PER_MSEC);
 }
 
 static void add_string(struct json *json, const char *key, const char *text)
 {
-	if (!text)
-		return;
-	json_key(json, key);
-	json_string(json, text);
+	if (text)
+		json_key_string(json, key, text);
 }
 
 static void add_address(struct json *json, const struct json_field *field,
@@ -214,8 +203,7 @@ static void add_classes(struct json *json, const struct json_field *field,
 {
 	const uint64_t *classes = record_at(&field->field, it);
 
-	json_key(json, field->key);
-	json_open(json, '[');
+	json_key_open(json, field->key, '[');
 	for (size_t i = 0; i < field->field.size / sizeof(*classes); i++)
 		json_u64(json, classes[i]);
 	json_close(json, ']');
@@ -226,8 +214,7 @@ static void add_classes(struct json *json, const struct json_field *field,
 static void add_json_count(struct json *json, const char *key,
 			   const struct netobs_count *count)
 {
-	json_key(json, key);
-	json_open(json, '{');
+	json_key_open(json, key, '{');
 	json_key_u64(json, "packets", count->packets);
 	json_key_u64(json, "bytes", count->bytes);
 }
@@ -259,8 +246,7 @@ static void add_reasons(struct json *json, const struct json_field *field,
 {
 	const struct netobs_count *counts = record_at(&field->field, it);
 
-	json_key(json, field->key);
-	json_open(json, '{');
+	json_key_open(json, field->key, '{');
 	for (size_t i = 0; i < names->n; i++) {
 		add_json_count(json, names->names[i], &counts[i]);
 		json_close(json, '}');
@@ -297,8 +283,7 @@ static void add_way(struct json *json, const struct json_field *field,
 	const struct netobs_connection_way *way;
 
 	memcpy(&way, record_at(&field->field, it), sizeof(way));
-	json_key(json, field->key);
-	json_open(json, '{');
+	json_key_open(json, field->key, '{');
 	add_json_fields(json, fields_of_connection_way, way);
 	json_close(json, '}');
 }
@@ -372,9 +357,9 @@ static add_fn *const adds[RECORD_LAST_PLAIN + 1] = {
 	[RECORD_number] = add_number,
 	[RECORD_count] = add_number,
 	[RECORD_hash] = add_hash,
-	[RECORD_ns] = add_ns,
+	[RECORD_ns] = add_signed,
 	[RECORD_ms] = add_ms,
-	[RECORD_offset] = add_offset,
+	[RECORD_offset] = add_signed,
 	[RECORD_lasted] = add_lasted,
 	[RECORD_address] = add_address,
 	[RECORD_local] = add_address,
