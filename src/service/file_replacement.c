@@ -10,42 +10,6 @@
 
 #include "base/util.h"
 
-static int copy_owner(int fd, const struct stat *old)
-{
-	return fchown(fd, old->st_uid, old->st_gid) ||
-			       fchmod(fd, old->st_mode & 0777) ?
-		       -EPERM :
-		       0;
-}
-
-/* The new file gets the owner and mode of the old one. */
-static int open_beside(struct file_replacement *replacement,
-		       const struct stat *old)
-{
-	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-	int fd, r;
-
-	if (asprintf(&replacement->beside, "%s.%ld.new", replacement->path,
-		     (long)getpid()) < 0) {
-		replacement->beside = NULL;
-		return -ENOMEM;
-	}
-	unlink(replacement->beside); /* left by an earlier process */
-	fd = open(replacement->beside, flags, 0666);
-	if (fd < 0)
-		return -errno;
-	r = old ? copy_owner(fd, old) : 0;
-	if (!r) {
-		replacement->file = fdopen(fd, "w");
-		if (replacement->file)
-			return 0;
-		r = -ENOMEM;
-	}
-	close(fd);
-	unlink(replacement->beside);
-	return r;
-}
-
 static void forget(struct file_replacement *replacement)
 {
 	free(replacement->path);
@@ -53,48 +17,47 @@ static void forget(struct file_replacement *replacement)
 	*replacement = (struct file_replacement){ 0 };
 }
 
-static int open_in_place(struct file_replacement *replacement, const char *path)
+int file_replacement_begin_new(struct file_replacement *replacement,
+			       const char *path, mode_t mode)
 {
-	forget(replacement);
-	replacement->file = fopen(path, "we");
-	return replacement->file ? 0 : -errno;
+	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+	cleanup_free char *beside = NULL;
+	int fd, err;
+
+	*replacement = (struct file_replacement){ 0 };
+	if (asprintf(&beside, "%s.%ld.new", path, (long)getpid()) < 0) {
+		beside = NULL;
+		return -ENOMEM;
+	}
+	unlink(beside); /* left by an earlier process */
+	fd = open(beside, flags, 0666);
+	if (fd < 0)
+		return -errno;
+	*replacement = (struct file_replacement){ .file = fdopen(fd, "w"),
+						  .path = strdup(path),
+						  .beside = TAKE_PTR(beside) };
+	if (!replacement->file) {
+		close(fd);
+		unlink(replacement->beside);
+		forget(replacement);
+		return -ENOMEM;
+	}
+	err = !replacement->path       ? -ENOMEM :
+	      mode && fchmod(fd, mode) ? -errno :
+					 0;
+	return err ? file_replacement_end(replacement, err) : 0;
 }
 
 int file_replacement_begin(struct file_replacement *replacement, const char *path)
 {
 	struct stat old;
-	const bool is_old = !stat(path, &old);
-	int r;
+	const bool is_old = !lstat(path, &old);
 
-	*replacement = (struct file_replacement){ 0 };
-	if (is_old && !S_ISREG(old.st_mode))
-		return open_in_place(replacement, path);
-	/* A symbolic link stays: the file that it leads to is replaced. */
-	replacement->path = is_old ? realpath(path, NULL) : strdup(path);
-	r = replacement->path ? open_beside(replacement, is_old ? &old : NULL) :
-				-errno;
-	/* A directory or an owner that only the old file may have. */
-	if (is_old && (r == -EACCES || r == -EPERM))
-		return open_in_place(replacement, path);
-	if (r)
-		forget(replacement);
-	return r;
-}
-
-int file_replacement_begin_new(struct file_replacement *replacement,
-			       const char *path, mode_t mode)
-{
-	int r;
-
-	*replacement = (struct file_replacement){ .path = strdup(path) };
-	r = replacement->path ? open_beside(replacement, NULL) : -ENOMEM;
-	if (r) {
-		forget(replacement);
-		return r;
-	}
-	if (!fchmod(fileno(replacement->file), mode))
-		return 0;
-	return file_replacement_end(replacement, -errno);
+	if (!is_old || S_ISREG(old.st_mode))
+		return file_replacement_begin_new(
+			replacement, path, is_old ? old.st_mode & 0777 : 0);
+	*replacement = (struct file_replacement){ .file = fopen(path, "we") };
+	return replacement->file ? 0 : -errno;
 }
 
 int file_replacement_end(struct file_replacement *replacement, int err)

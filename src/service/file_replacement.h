@@ -13,8 +13,8 @@ struct file_replacement {
 };
 
 /**
- * Begin to replace @path. A path that is no regular file, such as a pipe or /dev/stdout, is written in place, and so
- * is a file that cannot be replaced because of its directory or its owner.
+ * Begin to replace @path by a file with its mode. A path that is no regular file, such as a pipe, a link or
+ * /dev/stdout, is written in place.
  *
  * @return 0; < 0: do not call file_replacement_end()
  */
@@ -22,8 +22,8 @@ int file_replacement_begin(struct file_replacement *replacement,
 			   const char *path);
 
 /**
- * Begin to replace @path, of any type, by a regular file with @mode, whatever the umask. @path is not opened, so this
- * does not wait for the reader of a pipe.
+ * Begin to replace @path, of any type, by a regular file with @mode, whatever the umask; 0: as the umask says. @path is
+ * not opened, so this does not wait for the reader of a pipe.
  *
  * @return as file_replacement_begin()
  */
