@@ -38,14 +38,11 @@ struct netobs_packet {
 	uint32_t captured; /**< how many bytes */
 	uint32_t length; /**< of the frame; of a GSO buffer, before it is segmented */
 	uint32_t interface; /**< for netobs_capture_interface() */
-	uint8_t direction; /**< NETOBS_INGRESS or NETOBS_EGRESS; to be written, also NETOBS_BOTH: not known */
+	uint8_t direction;  /**< NETOBS_INGRESS or NETOBS_EGRESS */
 	uint8_t reserved[3];
 	/** Processes that it comes from and goes to, with NETOBS_CAPTURE_PROCESSES; NULL:
 	 *  not known. */
 	const struct netobs_process *src_process, *dst_process;
-	/** For netobs_packet_writer_add(): UTF-8 that pcapng has with the packet, 511 bytes of it;
-	 *  NULL: none. */
-	const char *comment;
 };
 
 /** netobs_capture_opts.flags */
@@ -182,20 +179,14 @@ struct netobs_packet_writer;
 
 /** Options for netobs_packet_writer_new(). */
 struct netobs_packet_writer_opts {
-	size_t sz; /**< sizeof(struct netobs_packet_writer_opts) */
-	struct netobs *capture; /**< the source of the packets; NULL: the caller makes them, see describe */
+	size_t sz;		/**< sizeof(struct netobs_packet_writer_opts) */
+	struct netobs *capture; /**< the source of the packets */
 	/** Take bytes of the file, a whole number of its blocks each time. The function of
 	 *  the writer that called it returns its error. */
 	int (*write)(const void *bytes, size_t len, void *user);
 	void *user;			  /**< passed back */
 	enum netobs_packet_format format; /**< of the file */
 	uint32_t reserved;		  /**< 0 */
-	/** Without a capture: describe interface number @p index of the packets. @p ret_interface has its
-	 *  sz set and is 0 otherwise; what it points to must stay until the writer returns. */
-	void (*describe)(uint32_t index,
-			 struct netobs_capture_interface *ret_interface,
-			 void *describe_user);
-	void *describe_user; /**< passed back */
 };
 
 /**

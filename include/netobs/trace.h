@@ -399,26 +399,6 @@ NETOBS_API int netobs_trace_arm(struct netobs *trace,
 NETOBS_API int netobs_trace_stats_get(const struct netobs *trace,
 				      struct netobs_trace_stats *ret_stats);
 
-/** Enough for the headers of any packet: IPv6, of a fragment, TCP. */
-#define NETOBS_TRACE_PACKET_MAX 68
-
-/** The headers of a packet, from IP on. It does not grow in later libraries. */
-struct netobs_trace_packet {
-	uint8_t bytes[NETOBS_TRACE_PACKET_MAX]; /**< in network byte order */
-	uint32_t captured;			/**< bytes in use */
-	uint32_t length; /**< of the packet, with its data */
-};
-
-/**
- * Make the headers of an event's packet, for capture files (capture.h). Addresses, ports, numbers, flags
- * and lengths are those of the packet. What events do not have is 0: options and, of packets with data, the
- * checksum of the transport; the window is 65535, as readers take 0 for a full receiver.
- *
- * @return 1; 0: the event has no packet; -EINVAL: an argument is NULL, or no event
- */
-NETOBS_API int netobs_trace_packet_make(const struct netobs_trace_event *event,
-					struct netobs_trace_packet *ret_packet);
-
 /** The name of a layer: "socket", "tcp", "qdisc", "device", "ip"; NULL beyond the last. */
 NETOBS_API const char *netobs_trace_layer_name(unsigned int layer);
 

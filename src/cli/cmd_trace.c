@@ -104,16 +104,10 @@ static void flush_output(struct watch *watch)
 }
 
 /* @return whether it is shown */
-static bool add_event(struct watch *watch, const struct netobs_trace_event *event)
+static bool add_event(struct watch *watch)
 {
-	const bool is_shown = watch->options.show == SHOW_EVENTS;
-	bool counts = is_shown || !watch->outputs.pcapng;
-
-	if (watch->outputs.pcapng)
-		counts |= trace_pcapng_add(watch->outputs.pcapng, event);
-	if (!watch->counts_journeys)
-		watch->shown += counts;
-	return is_shown;
+	watch->shown += !watch->counts_journeys;
+	return watch->options.show == SHOW_EVENTS;
 }
 
 static bool add_journey(struct watch *watch, const struct netobs_journey *journey)
@@ -153,8 +147,7 @@ static void on_record(const struct netobs_record *record, void *user)
 	if (is_full(watch))
 		return;
 	if (record->type == NETOBS_RECORD_TRACE)
-		is_shown = add_event(watch,
-				     (const struct netobs_trace_event *)record);
+		is_shown = add_event(watch);
 	else if (record->type == NETOBS_RECORD_JOURNEY)
 		is_shown = add_journey(watch,
 				       (const struct netobs_journey *)record);
@@ -293,16 +286,9 @@ static bool wants_journeys(const struct watch *watch)
 	       (watch->outputs.lines && wanted->show != SHOW_EVENTS);
 }
 
-/* @return whether events are wanted, and not journeys alone */
-static bool has_events(const struct options *wanted)
-{
-	return wanted->show == SHOW_EVENTS ||
-	       trace_outputs_have_pcapng(&wanted->outputs);
-}
-
 static bool wants_events(const struct watch *watch)
 {
-	return has_events(&watch->options) ||
+	return watch->options.show == SHOW_EVENTS ||
 	       trace_outputs_take(&watch->outputs, "trace");
 }
 
@@ -526,10 +512,8 @@ static int check_options(const struct options *wanted)
 		args_complain(
 			&command,
 			"--pid, --comm and --container cannot be combined with --rule: alerts choose the connections");
-	else if (wanted->layers.n && !has_events(wanted))
-		args_complain(
-			&command,
-			"--layer selects events: --show events or -o pcapng");
+	else if (wanted->layers.n && wanted->show != SHOW_EVENTS)
+		args_complain(&command, "--layer selects events: --show events");
 	else if (wanted->traced.max_connections > TRACE_CONNECTIONS_MAX)
 		args_complain(&command, "--max-connections: it is more than %d",
 			      TRACE_CONNECTIONS_MAX);

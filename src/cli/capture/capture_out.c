@@ -219,20 +219,6 @@ int capture_out_begin(struct capture_out *out, struct netobs *capture)
 	return netobs_packet_writer_new(&opts, &out->writer);
 }
 
-int capture_out_begin_own(
-	struct capture_out *out,
-	void (*describe)(uint32_t index,
-			 struct netobs_capture_interface *ret_interface,
-			 void *user),
-	void *user)
-{
-	const NETOBS_OPTS(netobs_packet_writer_opts, opts, .write = take_block,
-			  .user = out, .format = out->options.format,
-			  .describe = describe, .describe_user = user);
-
-	return netobs_packet_writer_new(&opts, &out->writer);
-}
-
 void capture_out_start(struct capture_out *out)
 {
 	if (out->is_regular && out->fd != STDOUT_FILENO && ftruncate(out->fd, 0))

@@ -48,14 +48,6 @@ int capture_out_open(struct capture_out *out,
 /* Form the beginning of the file. */
 int capture_out_begin(struct capture_out *out, struct netobs *capture);
 
-/* Form the beginning of a file for packets of the caller's; see netobs_packet_writer_opts.describe. */
-int capture_out_begin_own(
-	struct capture_out *out,
-	void (*describe)(uint32_t index,
-			 struct netobs_capture_interface *ret_interface,
-			 void *user),
-	void *user);
-
 /* Overwrite the file, once the capture has started. */
 void capture_out_start(struct capture_out *out);
 

@@ -10,24 +10,7 @@
 
 #include "base/util.h"
 
-static const char pcapng_kind[] = "pcapng";
-
 /* ---- Values of -o -------------------------------------------------------------------------- */
-
-static bool is_pcapng(const char *spec)
-{
-	const size_t len = strcspn(spec, ":?");
-
-	return len == strlen(pcapng_kind) && !strncmp(spec, pcapng_kind, len);
-}
-
-bool trace_outputs_have_pcapng(const struct args_list *specs)
-{
-	for (size_t i = 0; i < specs->n; i++)
-		if (is_pcapng(specs->items[i]))
-			return true;
-	return false;
-}
 
 static int complain(const char *spec, const char *why)
 {
@@ -45,20 +28,6 @@ static int read_lines(struct trace_outputs *outputs, const char *spec,
 	return 0;
 }
 
-static int read_pcapng(struct trace_outputs *outputs, const char *spec)
-{
-	const char *path = spec + strlen(pcapng_kind);
-
-	if (outputs->pcapng_path)
-		return complain(spec, "there is another one");
-	if (*path == '?')
-		return complain(spec, "pcapng has no options");
-	if (*path == ':' && !path[1])
-		return complain(spec, "the name of the file is missing");
-	outputs->pcapng_path = *path ? path + 1 : "-";
-	return 0;
-}
-
 static int read_sink(struct trace_outputs *outputs, const char *spec,
 		     const char *type)
 {
@@ -66,7 +35,7 @@ static int read_sink(struct trace_outputs *outputs, const char *spec,
 	char why[200];
 	int err;
 
-	if (output_refuse(spec, "table, pcapng", why, sizeof(why)))
+	if (output_refuse(spec, "table", why, sizeof(why)))
 		return complain(spec, why);
 	*sink = output_of(spec);
 	sink->on_log = outputs->on_log;
@@ -83,17 +52,14 @@ static int read_spec(struct trace_outputs *outputs, const char *spec,
 		return read_lines(outputs, spec, TRACE_TABLE);
 	if (!strcmp(spec, "json"))
 		return read_lines(outputs, spec, TRACE_JSON);
-	if (is_pcapng(spec))
-		return read_pcapng(outputs, spec);
 	return read_sink(outputs, spec, type);
 }
 
-/* @return whether more than one of the lines, the packets and the sinks is written to standard output */
+/* @return whether more than one of the lines and the sinks is written to standard output */
 static bool shares_stdout(const struct trace_outputs *outputs)
 {
 	size_t n = outputs->lines != TRACE_NO_LINES;
 
-	n += outputs->pcapng_path && !strcmp(outputs->pcapng_path, "-");
 	for (size_t i = 0; i < outputs->sinks.n; i++)
 		n += outputs->sinks.list[i].is_stdout;
 	return n > 1;
@@ -119,7 +85,7 @@ int trace_outputs_read(struct trace_outputs *outputs,
 		return 0;
 	fprintf(stderr,
 		"netobsctl trace: -o: only one output can go to standard output; "
-		"give the others a file, such as pcapng:PATH\n");
+		"give the others a file, such as json:PATH\n");
 	return -EINVAL;
 }
 
@@ -133,27 +99,21 @@ bool trace_outputs_take(const struct trace_outputs *outputs, const char *type)
 
 /* ---- Records ------------------------------------------------------------------------------- */
 
-static int report_unwritten(const char *option, const char *path, int err)
+static int report_unwritten(const char *path, int err)
 {
 	if (err && err != -EINTR)
-		fprintf(stderr, "netobsctl trace: %s: cannot write '%s': %s\n",
-			option, path, strerror(-err));
+		fprintf(stderr, "netobsctl trace: --svg: cannot write '%s': %s\n",
+			path, strerror(-err));
 	return err;
 }
 
 int trace_outputs_make(struct trace_outputs *outputs)
 {
-	int err = 0;
+	const char *svg = outputs->svg;
 
-	if (outputs->svg)
-		err = report_unwritten("--svg", outputs->svg,
-				       file_replacement_begin(&outputs->picture,
-							      outputs->svg));
-	if (err || !outputs->pcapng_path)
-		return err;
-	return report_unwritten("-o", outputs->pcapng_path,
-				trace_pcapng_open(outputs->pcapng_path,
-						  &outputs->pcapng));
+	return svg ? report_unwritten(svg, file_replacement_begin(
+						   &outputs->picture, svg)) :
+		     0;
 }
 
 /* A sink that cannot be opened logs why. */
@@ -161,8 +121,6 @@ int trace_outputs_open(struct trace_outputs *outputs)
 {
 	int err = 0;
 
-	if (outputs->pcapng)
-		trace_pcapng_start(outputs->pcapng);
 	for (size_t i = 0; !err && i < outputs->sinks.n; i++)
 		err = output_open(&outputs->sinks.list[i]);
 	return err;
@@ -206,7 +164,7 @@ void trace_outputs_sum(struct trace_outputs *outputs,
 
 int trace_outputs_flush(struct trace_outputs *outputs)
 {
-	int err = outputs->pcapng ? trace_pcapng_flush(outputs->pcapng) : 0;
+	int err = 0;
 
 	output_list_interval(&outputs->sinks);
 	for (size_t i = 0; i < outputs->sinks.n; i++)
@@ -235,19 +193,14 @@ int trace_outputs_report(struct trace_outputs *outputs)
 	if (!outputs->picture.file)
 		return 0;
 	trace_svg_print(outputs->picture.file, outputs->journeys, outputs->title);
-	return report_unwritten("--svg", outputs->svg,
+	return report_unwritten(outputs->svg,
 				file_replacement_end(&outputs->picture, 0));
 }
 
-/* The reader of a pipe may close it: that is no failure. */
 bool trace_outputs_close(struct trace_outputs *outputs)
 {
-	const int err = trace_pcapng_close(TAKE_PTR(outputs->pcapng));
-	bool is_complete = !err || err == -EPIPE;
+	const bool is_complete = output_list_close(&outputs->sinks);
 
-	if (!is_complete)
-		report_unwritten("-o", outputs->pcapng_path, err);
-	is_complete &= output_list_close(&outputs->sinks);
 	output_list_free(&outputs->sinks);
 	if (outputs->picture.file)
 		file_replacement_end(&outputs->picture, -ECANCELED);

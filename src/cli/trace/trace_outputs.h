@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* The outputs of netobsctl trace: lines on stdout, a capture file, and sinks of netobs-sinks(7). */
+/* The outputs of netobsctl trace: lines on stdout, a summary, a picture, and sinks of netobs-sinks(7). */
 #ifndef NETOBS_CLI_TRACE_TRACE_OUTPUTS_H
 #define NETOBS_CLI_TRACE_TRACE_OUTPUTS_H
 
@@ -12,38 +12,6 @@
 #include "service/file_replacement.h"
 #include "trace_summary.h"
 
-/* ---- Trace pcapng ---------------------------------------------------------------------- */
-
-/*
- * Events of a trace as a capture file: a packet for each that has one, at its interface and time, with a comment that
- * says where it was. Its headers are made from the event: netobs_trace_packet_make().
- */
-
-struct trace_pcapng;
-
-/**
- * Make the file, before the trace starts. A FIFO is waited for until it has a reader.
- *
- * @param path  "-": standard output
- * @return 0; -EINTR: a signal came; -errno: it cannot be made
- */
-int trace_pcapng_open(const char *path, struct trace_pcapng **ret_pcapng);
-
-/* The trace has started: begin to replace the file. */
-void trace_pcapng_start(struct trace_pcapng *pcapng);
-
-/** @return whether it is a packet of the file, or would be but for an error */
-bool trace_pcapng_add(struct trace_pcapng *pcapng,
-		      const struct netobs_trace_event *event);
-
-/** Write what there is. @return 0; < 0: the first error so far */
-int trace_pcapng_flush(struct trace_pcapng *pcapng);
-
-/** @return as trace_pcapng_flush(); NULL is fine */
-int trace_pcapng_close(struct trace_pcapng *pcapng);
-
-/* ---- Trace outputs --------------------------------------------------------------------- */
-
 enum trace_lines { TRACE_NO_LINES, TRACE_TABLE, TRACE_JSON };
 
 /* Zeroes: none. The caller sets the first five. */
@@ -54,15 +22,10 @@ struct trace_outputs {
 	const char *title; /* of the picture */
 	bool has_summary; /* journeys are summed up, and printed at the end as @lines says */
 	enum trace_lines lines;
-	const char *pcapng_path; /* "-": standard output; NULL: there is no such file */
-	struct trace_pcapng *pcapng;
 	struct output_list sinks;
 	struct netobs_journeys *journeys; /* NULL: they are not summed up */
 	struct file_replacement picture; /* replaces @svg, from make() to report() */
 };
-
-/** @return whether values of -o name a capture file */
-bool trace_outputs_have_pcapng(const struct args_list *specs);
 
 /**
  * Read the values of -o; none is a table. So is a summary, unless -o says how.
@@ -76,10 +39,7 @@ int trace_outputs_read(struct trace_outputs *outputs,
 /** @return whether a sink takes records of @type */
 bool trace_outputs_take(const struct trace_outputs *outputs, const char *type);
 
-/**
- * Make the picture, and the capture file, of which open() replaces the contents, before a trace that may
- * take long. @return 0; < 0, which is reported
- */
+/** Make the picture, before a trace that may take long. @return 0; < 0, which is reported */
 int trace_outputs_make(struct trace_outputs *outputs);
 
 /** @return 0; < 0, which is reported */

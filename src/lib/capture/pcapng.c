@@ -18,7 +18,7 @@
 
 #define BYTE_ORDER_MAGIC 0x1a2b3c4dU
 #define PCAP_NANOSECONDS 0xa1b23c4dU
-enum { SNAP_ANY = 262144, COMMENT_MAX = 512 };
+enum { SNAP_ANY = 262144 };
 
 enum block_type {
 	BLOCK_SECTION = 0x0a0d0d0a,
@@ -266,8 +266,6 @@ static struct packet_head head_of(const struct netobs_packet *packet,
 
 static uint32_t flags_of(const struct netobs_packet *packet)
 {
-	if (packet->direction == NETOBS_BOTH)
-		return 0;
 	return packet->direction == NETOBS_EGRESS ? PACKET_OUTBOUND :
 						    PACKET_INBOUND;
 }
@@ -317,27 +315,19 @@ static void put_owner(struct netobs_packet_writer *writer, const char *end,
 /* A program may have made the packet for an earlier library. */
 static bool has_process(const struct netobs_packet *packet)
 {
-	return packet->sz >= offsetof(struct netobs_packet, comment) &&
+	return packet->sz >= sizeof(*packet) &&
 	       (packet->src_process || packet->dst_process);
 }
 
-static bool has_comment(const struct netobs_packet *packet)
+static int write_packet_with_owners(struct netobs_packet_writer *writer,
+				    uint32_t number,
+				    const struct netobs_packet *packet)
 {
-	return packet->sz >= sizeof(*packet) && packet->comment;
-}
+	const struct packet_head head = head_of(packet, number);
+	const uint32_t flags = flags_of(packet);
 
-static void put_comment(struct netobs_packet_writer *writer, const char *comment)
-{
-	char text[COMMENT_MAX], repaired[3 * COMMENT_MAX];
-
-	snprintf(text, sizeof(text), "%s", comment);
-	block_put_text(&writer->block, OPTION_COMMENT,
-		       utf8_repair(text, repaired));
-}
-
-static void put_owners(struct netobs_packet_writer *writer,
-		       const struct netobs_packet *packet)
-{
+	put_packet(writer, &head, packet);
+	block_put_option(&writer->block, PACKET_FLAGS, &flags, sizeof(flags));
 	put_owner(writer, "source", packet->src_process);
 	put_owner(writer, "destination", packet->dst_process);
 	if (packet->src_process) {
@@ -346,21 +336,6 @@ static void put_owners(struct netobs_packet_writer *writer,
 		block_put_option(&writer->block, PACKET_PROCESS, process,
 				 sizeof(process));
 	}
-}
-
-static int write_packet_with_more(struct netobs_packet_writer *writer,
-				  uint32_t number,
-				  const struct netobs_packet *packet)
-{
-	const struct packet_head head = head_of(packet, number);
-	const uint32_t flags = flags_of(packet);
-
-	put_packet(writer, &head, packet);
-	block_put_option(&writer->block, PACKET_FLAGS, &flags, sizeof(flags));
-	if (has_comment(packet))
-		put_comment(writer, packet->comment);
-	if (has_process(packet))
-		put_owners(writer, packet);
 	block_put_option(&writer->block, OPTION_END, NULL, 0);
 	return end_block(writer);
 }
@@ -449,11 +424,7 @@ read_interface(const struct netobs_packet_writer *writer, uint32_t index)
 {
 	struct netobs_capture_interface interface = { .sz = sizeof(interface) };
 
-	if (writer->opts.capture)
-		netobs_capture_interface(writer->opts.capture, index, &interface);
-	else
-		writer->opts.describe(index, &interface,
-				      writer->opts.describe_user);
+	netobs_capture_interface(writer->opts.capture, index, &interface);
 	return interface;
 }
 
@@ -504,11 +475,9 @@ static int count_interfaces(const struct netobs_packet_writer *writer,
 			    uint32_t *ret_n)
 {
 	struct netobs_capture_stats stats = { .sz = sizeof(stats) };
-	int err = 0;
+	int err = netobs_capture_stats_get(writer->opts.capture, &stats);
 
-	if (writer->opts.capture)
-		err = netobs_capture_stats_get(writer->opts.capture, &stats);
-	*ret_n = writer->opts.capture ? stats.interfaces : writer->n_interfaces;
+	*ret_n = stats.interfaces;
 	return err;
 }
 
@@ -541,10 +510,7 @@ static int check_writer_options(const struct netobs_packet_writer_opts *opts)
 {
 	if (opts->format != NETOBS_PCAPNG && opts->format != NETOBS_PCAP)
 		return -EINVAL;
-	return (opts->capture || opts->describe) && opts->write &&
-			       !opts->reserved ?
-		       0 :
-		       -EINVAL;
+	return opts->capture && opts->write && !opts->reserved ? 0 : -EINVAL;
 }
 
 int netobs_packet_writer_new(const struct netobs_packet_writer_opts *opts,
@@ -585,8 +551,8 @@ int netobs_packet_writer_add(struct netobs_packet_writer *writer,
 		return err;
 	if (writer->opts.format != NETOBS_PCAPNG)
 		err = write_pcap_packet(writer, packet);
-	else if (has_process(packet) || has_comment(packet))
-		err = write_packet_with_more(writer, known->number, packet);
+	else if (has_process(packet))
+		err = write_packet_with_owners(writer, known->number, packet);
 	else
 		err = write_packet(writer, known->number, packet);
 	known->written += !err;
