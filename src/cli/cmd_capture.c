@@ -15,7 +15,6 @@
 #include "base/text.h"
 #include "base/util.h"
 #include "cli/capture/capture_config.h"
-#include "cli/capture/capture_start.h"
 #include "cli/view/verb_run.h"
 #include "service/options/privileges.h"
 
@@ -25,13 +24,12 @@ enum {
 };
 
 /* Descriptors: to a file, the first two. */
-enum { FD_STOP, FD_CAPTURE, FD_READERS, FD_START };
+enum { FD_STOP, FD_CAPTURE, FD_READERS };
 
 struct session {
 	struct verb verb;
 	struct capture_config config;
-	struct netobs *capture;	     /* NULL: no reader is connected */
-	struct capture_start *start; /* starts the capture of readers */
+	struct netobs *capture; /* NULL: no reader is connected */
 	struct capture_out out;
 	struct capture_listen listener; /* fd is -1 if the output is a file */
 	struct netobs_capture_stats total;
@@ -41,7 +39,6 @@ struct session {
 	int64_t stats_ms;   /* when the next statistics are due */
 	int64_t refused_ms; /* when the next message about refused readers may be */
 	uint64_t logged_refused;
-	bool is_made;	/* the capture of @start exists, and is being started */
 	bool is_ending; /* the capture, as its last reader has gone */
 };
 
@@ -54,17 +51,6 @@ static void request_stop(void *object)
 	(void)!write(((const struct session *)object)->stop_fd, &one,
 		     sizeof(one));
 	errno = saved;
-}
-
-static void print_capture_log(int level, const char *message, void *user)
-{
-	struct session *session = user;
-
-	if (level > args_log_level(session->verb.verbose) ||
-	    (session->start &&
-	     capture_start_keep_log(session->start, level, message)))
-		return;
-	verb_log(level, message, session);
 }
 
 static bool is_listening(const struct session *session)
@@ -91,21 +77,15 @@ static int on_packet(const struct netobs_packet *packet, void *user)
 	return 0;
 }
 
-static void fill_capture_options(struct session *session,
-				 struct netobs_capture_opts *opts)
-{
-	capture_config_fill(&session->config, opts);
-	opts->on_packet = on_packet;
-	opts->on_log = print_capture_log;
-	opts->user = session;
-}
-
 static int new_capture(struct session *session)
 {
 	NETOBS_OPTS(netobs_capture_opts, opts);
 	int r;
 
-	fill_capture_options(session, &opts);
+	capture_config_fill(&session->config, &opts);
+	opts.on_packet = on_packet;
+	opts.on_log = verb_log;
+	opts.user = session;
 	r = netobs_capture_new(&opts, &session->capture);
 	if (r < 0)
 		verb_fail(&session->verb, "use these options", r);
@@ -238,58 +218,29 @@ static int finish_capture(struct session *session)
 	return r == -ECANCELED ? 0 : r;
 }
 
+static int start_for_clients(struct session *session)
+{
+	int r = new_capture(session);
+
+	if (r < 0)
+		return r;
+	/* Packets lost from now on are missing in the readers' files. */
+	capture_listen_begin(&session->listener, session->capture);
+	r = netobs_start(session->capture);
+	if (r < 0)
+		verb_fail(&session->verb, "start", r);
+	session->stats_ms = now_ms() + STATS_MS;
+	return r;
+}
+
 /* Readers may connect again: an interface may be gone for a moment only. */
-static void fail_to_start(struct session *session, const char *doing, int error)
+static void try_to_start(struct session *session)
 {
-	verb_fail(&session->verb, doing, error);
+	if (start_for_clients(session) >= 0)
+		return;
 	server_drop(&session->listener.server);
+	netobs_free(TAKE_PTR(session->capture));
 	session->verb.error_logged = false;
-}
-
-static void start_for_clients(struct session *session)
-{
-	NETOBS_OPTS(netobs_capture_opts, opts);
-
-	fill_capture_options(session, &opts);
-	session->is_made = false;
-	capture_start_make(session->start, &opts);
-}
-
-/* Begin the next step of the start once the previous one is done. */
-static void advance_start(struct session *session)
-{
-	struct netobs *capture;
-	int r;
-
-	if (!capture_start_take(session->start, &capture, &r))
-		return;
-	if (r < 0) {
-		fail_to_start(session,
-			      session->is_made ? "start" : "use these options",
-			      r);
-	} else if (session->is_made) {
-		session->capture = capture;
-		session->stats_ms = now_ms() + STATS_MS;
-	} else {
-		session->is_made = true;
-		/* Packets lost from now on are missing in the readers' files. */
-		capture_listen_begin(&session->listener, capture);
-		capture_start_run(session->start, capture);
-	}
-}
-
-/* No further step is begun. */
-static void end_start(struct session *session)
-{
-	struct netobs *capture;
-	int r;
-
-	if (!capture_start_finish(session->start, &capture, &r) || r < 0)
-		return;
-	if (session->is_made)
-		session->capture = capture;
-	else
-		netobs_free(capture);
 }
 
 /*
@@ -300,11 +251,11 @@ static void follow_clients(struct session *session)
 {
 	bool has_clients = capture_listen_has_clients(&session->listener);
 
-	if (session->is_ending || capture_start_is_busy(session->start))
+	if (session->is_ending)
 		return;
 	if (!session->capture) {
 		if (has_clients)
-			start_for_clients(session);
+			try_to_start(session);
 		return;
 	}
 	if (has_clients) {
@@ -358,6 +309,8 @@ static int start_listening(void *object)
 	int r;
 
 	live_start(&verb->live, false);
+	/* Free the capture that was made to check the options. */
+	netobs_free(TAKE_PTR(session->capture));
 	r = capture_listen_open(&session->listener, config->listen,
 				config->out.format);
 	if (r < 0) {
@@ -369,17 +322,9 @@ static int start_listening(void *object)
 			config->process ? KEEP_PROCESSES : 0);
 	listen_where(&session->listener.server.listener, text, sizeof(text));
 	fprintf(stderr, "netobsctl capture: listening on %s\n", text);
-	/* Free the capture that was made to check the options. */
-	netobs_free(TAKE_PTR(session->capture));
-	r = capture_start_new(print_capture_log, session, &session->start);
-	if (r < 0) {
-		capture_listen_close(&session->listener);
-		return r;
-	}
 	verb->fds[FD_STOP] = session->stop_fd;
 	verb->fds[FD_READERS] = session->listener.server.loop.fd;
-	verb->fds[FD_START] = capture_start_fd(session->start);
-	verb->n_fds = FD_START + 1;
+	verb->n_fds = FD_READERS + 1;
 	return 0;
 }
 
@@ -401,7 +346,6 @@ static int dispatch_readers(void *object)
 	server_dispatch(&session->listener.server);
 	r = dispatch_for_clients(session);
 	pass_packets(session);
-	advance_start(session);
 	if (r >= 0)
 		follow_clients(session);
 	log_refused(session);
@@ -412,11 +356,7 @@ static int finish_readers(void *object, int r)
 {
 	struct session *session = object;
 
-	if (!session->start)
-		return r;
-	end_start(session);
 	finish_capture(session);
-	capture_start_free(TAKE_PTR(session->start));
 	capture_listen_close(&session->listener);
 	return r;
 }

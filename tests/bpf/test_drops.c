@@ -11,7 +11,6 @@ enum {
 	PORT = 40100, /* without a socket */
 	LONG_MS = 60000,
 	SHORT_MS = 100,
-	PATIENCE_MS = 30000,
 	PACKETS = 40,
 };
 

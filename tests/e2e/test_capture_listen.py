@@ -18,7 +18,6 @@ from lib import packets
 from lib import traffic
 
 USAGE = 2
-READERS = 64 # at once, at most
 CAP_SYS_RESOURCE = 1 << 24
 CAPABILITIES = {"CapInh": 0, "CapBnd": 1 << 12 | 1 << 38 | 1 << 39,
                 "CapEff": 1 << 12 | 1 << 38 | 1 << 39,
@@ -229,31 +228,6 @@ class Listen(lab.WiredTest):
             lab.wait_for(lambda: not bpf.attached(self.a, "eth0"), "the links to go")
         self.listen(where=f"unix:{path}")[0].stop()
         self.assertFalse(os.path.exists(path))
-
-    def test_readers_are_served_while_programs_load(self):
-        """One too many is refused at once, while the kernel has yet to load the first
-        program for the others."""
-        path = self.lab.path("packets.sock")
-        errors = self.lab.path("errors")
-        with open(errors, "wb") as file:
-            slow = self.lab.spawn(
-                "strace", "-f", "-qq", "-e", "trace=bpf", "-e",
-                f"inject=bpf:delay_enter={60 * 10 ** 6}", "-o",
-                self.lab.path("strace"), observer.netobsctl(True), "capture", "-i",
-                "eth0", "--listen", f"unix:{path}", ns=self.a, stderr=file)
-        lab.wait_for(lambda: self.is_listening(errors), "the socket")
-        readers = [Reader(self.a, path) for _ in range(READERS + 1)]
-        self.assertEqual(b"", readers[-1].socket.recv(1))
-        self.assertEqual(0, bpf.attached(self.a, "eth0"))
-        os.kill(int(lab.read(f"/proc/{slow.pid}/task/{slow.pid}/children")), lab.signal.SIGKILL)
-        slow.kill() # which would wait for the end of the delay
-        slow.wait()
-        for one in readers:
-            one.socket.close()
-
-    @staticmethod
-    def is_listening(errors):
-        return "listening on" in lab.read(errors)
 
     def test_privileges_are_dropped(self):
         capture, _ = self.listen()
