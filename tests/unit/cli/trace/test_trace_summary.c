@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "lib_journey.h"
+#include "lib_journeys.h"
 #include "lib_stdout.h"
 #include "lib_test.h"
 #include "cli/trace/trace_summary.h"

@@ -1,32 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "lib_test.h"
+#include "lib_journeys.h"
 
 #include "cli/trace/trace_summary.h"
-
-static struct netobs_journeys *make_sums(void)
-{
-	struct netobs_journeys *all = NULL;
-
-	assert_int_equal(netobs_journeys_new(&all), 0);
-	return all;
-}
 
 static void add(struct netobs_journeys *all, uint8_t direction, uint64_t tcp_ns,
 		uint64_t reader_ns, uint64_t unknown_ns)
 {
-	const struct netobs_journey journey = {
-		.record = { .sz = sizeof(journey),
-			    .type = NETOBS_RECORD_JOURNEY,
-			    .has = NETOBS_JOURNEY_HAS_READ |
-				   NETOBS_JOURNEY_HAS_INITIATOR },
-		.direction = direction,
-		.end_ns = (int64_t)(tcp_ns + reader_ns + unknown_ns),
-		.part_ns = { [NETOBS_JOURNEY_TCP] = tcp_ns,
-			     [NETOBS_JOURNEY_READER] = reader_ns },
-		.unknown_ns = unknown_ns,
-	};
+	struct netobs_journey journey = make_journey(tcp_ns, reader_ns);
 
-	netobs_journeys_add(all, &journey);
+	journey.direction = direction;
+	journey.unknown_ns = unknown_ns;
+	journey.end_ns += (int64_t)unknown_ns;
+	assert_int_equal(netobs_journeys_add(all, &journey), 0);
 }
 
 static char *print(struct netobs_journeys *all, const char *title)
