@@ -139,7 +139,6 @@ static void arm(struct watch *watch, const struct netobs_alert *alert)
 static void on_record(const struct netobs_record *record, void *user)
 {
 	struct watch *watch = user;
-	struct live *live = &watch->verb.live;
 	bool is_shown = true;
 
 	if (record->type == NETOBS_RECORD_ALERT)
@@ -152,11 +151,7 @@ static void on_record(const struct netobs_record *record, void *user)
 		is_shown = add_journey(watch,
 				       (const struct netobs_journey *)record);
 	output_list_record(&watch->outputs.sinks, record);
-	if (!is_shown)
-		return;
-	if (watch->outputs.lines == TRACE_TABLE)
-		live_measure(live);
-	if (trace_outputs_print(&watch->outputs, record, live->columns) < 0)
+	if (is_shown && trace_outputs_print(&watch->outputs, record) < 0)
 		flush_output(watch);
 }
 

@@ -74,16 +74,6 @@ class Live(lab.WiredTest):
             code, errors = terminal.end()
             self.assertEqual(code, 0, f"{command} in {columns} columns: {errors}")
 
-    def test_journeys_are_folded_and_are_one_line_in_a_pipe(self):
-        terminal = Terminal(self.lab, self.a, 50, 80, "trace", "--show", "journeys", "-n", "1",
-                            f"tcp port {PORT}", shows_errors=True)
-        terminal.wait_for(lambda lines: f"tracing tcp port {PORT}; q quits" in lines[0], "the beginning")
-        traffic.tcp(self.a, "192.0.2.1", self.b, "192.0.2.2", 100, port=PORT)
-        text = DRAWN.sub("", terminal.end()[1])
-        self.assertRegex(text, r"192\.0\.2\.1:\d+ > 192\.0\.2\.2:\d+ \+0 100 B in .*\n    \w")
-        for line in text.splitlines():
-            self.assertLessEqual(len(line), 80, text)
-
     def test_a_terminal_gets_the_summary(self):
         """Drawn anew, and once more at the end."""
         terminal = Terminal(self.lab, self.a, 30, 80, "trace", f"tcp port {PORT}")

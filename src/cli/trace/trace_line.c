@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/text.h"
@@ -216,40 +215,4 @@ void trace_line_alert(char buf[TRACE_LINE_MAX], const struct netobs_alert *alert
 	put(buf, " alert %.64s%s%.512s", alert->name, *alert->name ? ": " : "",
 	    alert->rule);
 	safe_cell(buf);
-}
-
-/* ---- Several lines for one ----------------------------------------------------------------- */
-
-enum { FOLD_INDENT = 4, FOLD_LEAST = 24 };
-
-/* Bytes of @text for a line of @room columns, with the blank behind. */
-static size_t fold_at(const char *text, size_t room)
-{
-	size_t word = 0, part = 0;
-
-	for (size_t i = 1; i <= room; i++) {
-		if (text[i] != ' ')
-			continue;
-		word = i;
-		if (strchr(",;:", text[i - 1]))
-			part = i;
-	}
-	/* less than half of the line stays empty */
-	return (part > room / 2 ? part : word ?: room) + 1;
-}
-
-void trace_line_fold(char *buf, size_t size, const char *line, uint32_t columns)
-{
-	const size_t width = max_u64(columns, FOLD_LEAST);
-	size_t room = columns ? width : SIZE_MAX, used = 0;
-
-	while (strlen(line) > room && used + room + FOLD_INDENT + 2 < size) {
-		const size_t len = fold_at(line, room);
-
-		used += (size_t)snprintf(buf + used, size - used, "%.*s\n%*s",
-					 (int)len - 1, line, FOLD_INDENT, "");
-		line += len - (line[len - 1] != ' ');
-		room = width - FOLD_INDENT;
-	}
-	snprintf(buf + used, size - used, "%s", line);
 }

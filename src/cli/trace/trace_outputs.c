@@ -140,7 +140,7 @@ static void write_line(char line[TRACE_LINE_MAX],
 }
 
 int trace_outputs_print(const struct trace_outputs *outputs,
-			const struct netobs_record *record, uint32_t columns)
+			const struct netobs_record *record)
 {
 	char line[TRACE_LINE_MAX], text[NETOBS_TRACE_JSON_MAX];
 
@@ -151,8 +151,7 @@ int trace_outputs_print(const struct trace_outputs *outputs,
 			       puts(text) :
 			       0;
 	write_line(line, record);
-	trace_line_fold(text, sizeof(text), line, columns);
-	return puts(text);
+	return puts(line);
 }
 
 void trace_outputs_sum(struct trace_outputs *outputs,

@@ -45,9 +45,9 @@ int trace_outputs_make(struct trace_outputs *outputs);
 /** @return 0; < 0, which is reported */
 int trace_outputs_open(struct trace_outputs *outputs);
 
-/** Print a record as @lines says. @param columns of a line; 0: any @return < 0: it could not be written */
+/** Print a record as @lines says. @return < 0: it could not be written */
 int trace_outputs_print(const struct trace_outputs *outputs,
-			const struct netobs_record *record, uint32_t columns);
+			const struct netobs_record *record);
 
 /** Sum a journey up, if that is wanted. */
 void trace_outputs_sum(struct trace_outputs *outputs,

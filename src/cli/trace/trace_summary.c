@@ -98,23 +98,20 @@ static uint32_t fill_rows(const struct netobs_journeys *journeys,
 	return n;
 }
 
-static void print_totals(const struct netobs_journey_sums *sums, uint32_t width)
+static void print_totals(const struct netobs_journey_sums *sums)
 {
-	char bytes[32], line[TRACE_LINE_MAX], folded[2 * TRACE_LINE_MAX];
+	char bytes[32];
 
 	if (!sums->journeys)
 		return;
 	human_bytes(bytes, sizeof(bytes), sums->bytes);
-	snprintf(line, sizeof(line),
-		 "%s: %" PRIu64 " journeys of %s, %" PRIu64 " complete, %" PRIu64
-		 " with retransmissions, %" PRIu64 " drops%s",
-		 sums->name, sums->journeys, bytes, sums->complete,
-		 sums->retransmitted, sums->drops,
-		 sums->journeys > sums->kept ?
-			 "; percentiles are of some, chosen at random" :
-			 "");
-	trace_line_fold(folded, sizeof(folded), line, width);
-	puts(folded);
+	printf("%s: %" PRIu64 " journeys of %s, %" PRIu64 " complete\n"
+	       "    %" PRIu64 " with retransmissions, %" PRIu64 " drops%s\n",
+	       sums->name, sums->journeys, bytes, sums->complete,
+	       sums->retransmitted, sums->drops,
+	       sums->journeys > sums->kept ?
+		       "; percentiles are of some, chosen at random" :
+		       "");
 }
 
 void trace_summary_print(const struct netobs_journeys *journeys, uint32_t width)
@@ -130,7 +127,7 @@ void trace_summary_print(const struct netobs_journeys *journeys, uint32_t width)
 	table_print(summary_columns, ARRAY_SIZE(summary_columns), rows,
 		    sizeof(*rows), n, 0, width);
 	for (unsigned int d = 0; d < NETOBS_JOURNEY_DIRECTIONS; d++)
-		print_totals(&sums[d], width);
+		print_totals(&sums[d]);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */

@@ -29,17 +29,9 @@ void trace_line_event(char buf[TRACE_LINE_MAX],
 /** "12:34:56.789012345 10.0.0.1:40000 > 10.0.0.2:80 alert rtt > 50ms" */
 void trace_line_alert(char buf[TRACE_LINE_MAX], const struct netobs_alert *alert);
 
-/**
- * Break a line of the above where it is wider than @columns, behind a comma or a semicolon if
- * possible. Further lines are indented.
- *
- * @param columns  0: any
- */
-void trace_line_fold(char *buf, size_t size, const char *line, uint32_t columns);
-
 /* ---- Sums of journeys ------------------------------------------------------------------ */
 
-/** A table on stdout. @param width of the line, at most; 0: there is no limit */
+/** A table on stdout. @param width of its lines, at most; 0: there is no limit */
 void trace_summary_print(const struct netobs_journeys *journeys, uint32_t width);
 
 /** Print the sums as an object of JSON, and a newline, to stdout. */

@@ -128,37 +128,6 @@ TEST(any_values_are_a_line)
 		assert_in_range(*c, ' ', '~');
 }
 
-/* At any width: no line is wider, and nothing is lost but blanks. */
-TEST(folded_lines_fit_and_are_whole)
-{
-	const struct netobs_journey journey = make_journey();
-	char line[TRACE_LINE_MAX], folded[2 * TRACE_LINE_MAX];
-
-	trace_line_journey(line, &journey);
-	trace_line_fold(folded, sizeof(folded), line, 0);
-	assert_string_equal(folded, line);
-	for (uint32_t columns = 24; columns < 160; columns++) {
-		const char *from = line;
-		size_t width = 0;
-
-		trace_line_fold(folded, sizeof(folded), line, columns);
-		for (const char *at = folded; *at; at++) {
-			width = *at == '\n' ? 0 : width + 1;
-			assert_true(width <= columns);
-			if (*at == '\n' || *at == ' ')
-				continue;
-			from += strspn(from, " ");
-			assert_int_equal(*at, *from++);
-		}
-		assert_string_equal(from, "");
-	}
-	trace_line_fold(folded, sizeof(folded), line, 80);
-	assert_string_equal(
-		folded,
-		"22:13:20.123456789 10.0.0.1:40000 > [fd00::2]:80 +1000 200 B in 61.2 us:\n"
-		"    tcp 19.0 us, reader 42.2 us; curl[12] > nginx[34]");
-}
-
 int main(void)
 {
 	setenv("TZ", "UTC", 1);

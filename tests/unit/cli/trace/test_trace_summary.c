@@ -34,8 +34,10 @@ CASE(a_table_has_the_parts_that_took_time)
 		"server > client  tcp            1   90.0%  9.00 us  9.00 us  9.00 us  9.00 us\n"
 		"server > client  reader         1   10.0%  1.00 us  1.00 us  1.00 us  1.00 us\n"
 		"server > client  total          1       -  10.0 us  10.0 us  10.0 us  10.0 us\n"
-		"client > server: 1 journeys of 1.00 kB, 1 complete, 0 with retransmissions, 0 drops\n"
-		"server > client: 1 journeys of 1.00 kB, 1 complete, 1 with retransmissions, 3 drops\n");
+		"client > server: 1 journeys of 1.00 kB, 1 complete\n"
+		"    0 with retransmissions, 0 drops\n"
+		"server > client: 1 journeys of 1.00 kB, 1 complete\n"
+		"    1 with retransmissions, 3 drops\n");
 	netobs_journeys_free(all);
 }
 
@@ -55,7 +57,8 @@ CASE(time_in_no_part_has_a_row)
 		"client > server  tcp             1  60.0%  6.00 us  6.00 us  6.00 us  6.00 us\n"
 		"client > server  unknown         1  40.0%  4.00 us  4.00 us  4.00 us  4.00 us\n"
 		"client > server  total           1      -  10.0 us  10.0 us  10.0 us  10.0 us\n"
-		"client > server: 1 journeys of 1.00 kB, 0 complete, 0 with retransmissions, 0 drops\n");
+		"client > server: 1 journeys of 1.00 kB, 0 complete\n"
+		"    0 with retransmissions, 0 drops\n");
 	netobs_journeys_free(all);
 }
 
