@@ -18,10 +18,7 @@
 #include "cli/view/verb_run.h"
 #include "service/options/privileges.h"
 
-enum {
-	STATS_MS = 5000,   /* how often losses are written to files */
-	REFUSED_MS = 1000, /* and how often refused readers are logged */
-};
+enum { STATS_MS = 5000 }; /* how often losses are written to files */
 
 /* Descriptors: to a file, the first two. */
 enum { FD_STOP, FD_CAPTURE, FD_READERS };
@@ -37,9 +34,7 @@ struct session {
 	uint64_t passed_on; /* packets, to readers that connected */
 	int stop_fd;	    /* readable once it is to stop */
 	int64_t stats_ms;   /* when the next statistics are due */
-	int64_t refused_ms; /* when the next message about refused readers may be */
-	uint64_t logged_refused;
-	bool is_ending; /* the capture, as its last reader has gone */
+	bool is_ending;	    /* the capture, as its last reader has gone */
 };
 
 /* In a signal handler, the capture may be one that is being freed. */
@@ -277,29 +272,6 @@ static int dispatch_for_clients(struct session *session)
 	return r == -EINTR || r == -ECANCELED ? 0 : r;
 }
 
-static bool are_refused_unlogged(const struct session *session)
-{
-	return session->listener.refused != session->logged_refused;
-}
-
-/* Log a sum of refused clients: there may be many. */
-static void log_refused(struct session *session)
-{
-	const struct capture_listen *listener = &session->listener;
-	const int64_t now = now_ms();
-
-	if (!are_refused_unlogged(session) || now < session->refused_ms)
-		return;
-	if (args_log_level(session->verb.verbose) >= NETOBS_LOG_INFO)
-		fprintf(stderr,
-			"netobsctl capture: refused %" PRIu64
-			" readers, the last one %s\n",
-			listener->refused - session->logged_refused,
-			listener->reason);
-	session->logged_refused = listener->refused;
-	session->refused_ms = now + REFUSED_MS;
-}
-
 static int start_listening(void *object)
 {
 	struct session *session = object;
@@ -328,14 +300,13 @@ static int start_listening(void *object)
 	return 0;
 }
 
-/* @return milliseconds until there is work without an event */
 static int prepare_readers(void *object)
 {
 	struct session *session = object;
 
 	session->verb.fds[FD_CAPTURE] =
 		session->capture ? netobs_fd(session->capture) : -1;
-	return are_refused_unlogged(session) ? left_ms(session->refused_ms) : -1;
+	return -1;
 }
 
 static int dispatch_readers(void *object)
@@ -348,7 +319,6 @@ static int dispatch_readers(void *object)
 	pass_packets(session);
 	if (r >= 0)
 		follow_clients(session);
-	log_refused(session);
 	return r >= 0 && session->verb.is_stopping ? -ECANCELED : r;
 }
 

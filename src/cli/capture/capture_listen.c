@@ -2,8 +2,6 @@
 #include "capture_listen.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 
 enum {
@@ -54,11 +52,7 @@ static void on_close(struct server_client *client, const char *why)
 	struct capture_listen *listener = listener_of(client);
 
 	netobs_packet_writer_free(((struct capture_client *)client)->writer);
-	if (!why)
-		return;
-	listener->refused++;
-	snprintf(listener->reason, sizeof(listener->reason), "%s: %s",
-		 client->address, why);
+	listener->refused += why != NULL;
 }
 
 /* Room was looked for. */

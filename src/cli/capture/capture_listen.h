@@ -19,7 +19,6 @@ struct capture_listen {
 	enum netobs_packet_format format;
 	uint64_t missed;  /* packets, by clients that read too slowly */
 	uint64_t refused; /* clients */
-	char reason[160]; /* why the last refused client was refused */
 };
 
 /* @return why @spec cannot be listened on; NULL: it can */

@@ -82,7 +82,6 @@ TEST_WITH(too_many_readers_are_refused, set_up, tear_down)
 	assert_int_equal(f->listener.server.n, CAPTURE_CLIENTS);
 	assert_ptr_equal(f->listener.server.list[CAPTURE_CLIENTS - 1], last);
 	assert_int_equal(f->listener.refused, 1);
-	assert_non_null(strstr(f->listener.reason, "too many readers"));
 }
 
 /* With the timeout, the kernel would end the connection of one that reads nothing. */
