@@ -235,68 +235,6 @@ static int write_interface(struct netobs_packet_writer *writer,
 	return end_block(writer);
 }
 
-/* Before and behind its bytes: in one piece each, as these are written most often. */
-struct packet_head {
-	uint32_t type;
-	uint32_t total; /* bytes of the block */
-	uint32_t number;
-	uint32_t time_high, time_low;
-	uint32_t captured, length;
-};
-
-struct packet_tail {
-	uint16_t code, len;
-	uint32_t flags;
-	uint32_t end_of_options;
-	uint32_t total;
-};
-
-static struct packet_head head_of(const struct netobs_packet *packet,
-				  uint32_t number)
-{
-	return (struct packet_head){
-		.type = BLOCK_PACKET,
-		.number = number,
-		.time_high = (uint64_t)packet->time_ns >> 32,
-		.time_low = packet->time_ns,
-		.captured = packet->captured,
-		.length = packet->length,
-	};
-}
-
-static uint32_t flags_of(const struct netobs_packet *packet)
-{
-	return packet->direction == NETOBS_EGRESS ? PACKET_OUTBOUND :
-						    PACKET_INBOUND;
-}
-
-static void put_packet(struct netobs_packet_writer *writer,
-		       const struct packet_head *head,
-		       const struct netobs_packet *packet)
-{
-	block_clear(&writer->block);
-	block_put(&writer->block, head, sizeof(*head));
-	block_put(&writer->block, packet->bytes, packet->captured);
-	block_put_padding(&writer->block, packet->captured);
-}
-
-static int write_packet(struct netobs_packet_writer *writer, uint32_t number,
-			const struct netobs_packet *packet)
-{
-	struct packet_head head = head_of(packet, number);
-	struct packet_tail tail = {
-		.code = PACKET_FLAGS,
-		.len = sizeof(tail.flags),
-		.flags = flags_of(packet),
-	};
-
-	head.total = tail.total = sizeof(head) + packet->captured +
-				  (-packet->captured & 3) + sizeof(tail);
-	put_packet(writer, &head, packet);
-	block_put(&writer->block, &tail, sizeof(tail));
-	return write_block(writer);
-}
-
 /* A comment, which all programs show. No format has a place for the name of a process. */
 static void put_owner(struct netobs_packet_writer *writer, const char *end,
 		      const struct netobs_process *process)
@@ -312,22 +250,9 @@ static void put_owner(struct netobs_packet_writer *writer, const char *end,
 	block_put_text(&writer->block, OPTION_COMMENT, text);
 }
 
-/* A program may have made the packet for an earlier library. */
-static bool has_process(const struct netobs_packet *packet)
+static void put_owners(struct netobs_packet_writer *writer,
+		       const struct netobs_packet *packet)
 {
-	return packet->sz >= sizeof(*packet) &&
-	       (packet->src_process || packet->dst_process);
-}
-
-static int write_packet_with_owners(struct netobs_packet_writer *writer,
-				    uint32_t number,
-				    const struct netobs_packet *packet)
-{
-	const struct packet_head head = head_of(packet, number);
-	const uint32_t flags = flags_of(packet);
-
-	put_packet(writer, &head, packet);
-	block_put_option(&writer->block, PACKET_FLAGS, &flags, sizeof(flags));
 	put_owner(writer, "source", packet->src_process);
 	put_owner(writer, "destination", packet->dst_process);
 	if (packet->src_process) {
@@ -336,7 +261,45 @@ static int write_packet_with_owners(struct netobs_packet_writer *writer,
 		block_put_option(&writer->block, PACKET_PROCESS, process,
 				 sizeof(process));
 	}
-	block_put_option(&writer->block, OPTION_END, NULL, 0);
+}
+
+/* In few pieces, as packets are written most often. */
+static int write_packet(struct netobs_packet_writer *writer, uint32_t number,
+			const struct netobs_packet *packet)
+{
+	const struct {
+		uint32_t type;
+		uint32_t total; /* of the block, which end_block() fills */
+		uint32_t number;
+		uint32_t time_high, time_low;
+		uint32_t captured, length;
+	} head = {
+		.type = BLOCK_PACKET,
+		.number = number,
+		.time_high = (uint64_t)packet->time_ns >> 32,
+		.time_low = packet->time_ns,
+		.captured = packet->captured,
+		.length = packet->length,
+	};
+	const struct {
+		uint16_t code, len;
+		uint32_t flags;
+		uint32_t end_of_options;
+	} tail = {
+		.code = PACKET_FLAGS,
+		.len = sizeof(tail.flags),
+		.flags = packet->direction == NETOBS_EGRESS ? PACKET_OUTBOUND :
+							      PACKET_INBOUND,
+	};
+
+	block_clear(&writer->block);
+	block_put(&writer->block, &head, sizeof(head));
+	block_put(&writer->block, packet->bytes, packet->captured);
+	block_put_padding(&writer->block, packet->captured);
+	/* A program may have made the packet for an earlier library. */
+	if (packet->sz >= sizeof(*packet))
+		put_owners(writer, packet);
+	block_put(&writer->block, &tail, sizeof(tail));
 	return end_block(writer);
 }
 
@@ -551,8 +514,6 @@ int netobs_packet_writer_add(struct netobs_packet_writer *writer,
 		return err;
 	if (writer->opts.format != NETOBS_PCAPNG)
 		err = write_pcap_packet(writer, packet);
-	else if (has_process(packet))
-		err = write_packet_with_owners(writer, known->number, packet);
 	else
 		err = write_packet(writer, known->number, packet);
 	known->written += !err;
