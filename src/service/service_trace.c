@@ -4,10 +4,13 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock_ms.h"
+#include "base/log.h"
 #include "base/util.h"
+#include "base/worker.h"
 
 enum {
 	IDLE_MS = 5000, /* before an idle tracer is freed: to load its programs takes long */
@@ -16,17 +19,19 @@ enum {
 	LOOK_MS = 500, /* between looks whether it is idle, which take a while */
 };
 
-/* ---- The tracer ------------------------------------------------------------------------ */
+/* ---- Loading --------------------------------------------------------------------------- */
 
-static void on_own_record(const struct netobs_record *record, void *user)
-{
-	struct service_trace *trace = user;
+/* A tracer and the state of its callbacks: of the thread that loads it, until it is taken. */
+struct trace_work {
+	struct netobs_trace_opts opts;
+	struct netobs *tracer;
+	int result;
+	struct log_lines lines;	     /* kept until then: only one thread logs */
+	struct service_trace *trace; /* NULL until then */
+};
 
-	trace->on_record(record, trace->user);
-}
-
-/* The tracer's user is another one. Each tracer warns of the same, as it starts and as it runs. */
-static void on_trace_log(int level, const char *message, void *user)
+/* Each tracer warns of the same, as it starts and as it runs. */
+static void log_message(int level, const char *message, void *user)
 {
 	struct service_trace *trace = user;
 	bool *has_warned = trace->tracer ? &trace->has_warned :
@@ -38,6 +43,75 @@ static void on_trace_log(int level, const char *message, void *user)
 		trace->has_warned = true;
 	trace->on_log(level, message, trace->user);
 }
+
+static void on_trace_record(const struct netobs_record *record, void *user)
+{
+	const struct trace_work *work = user;
+
+	work->trace->on_record(record, work->trace->user);
+}
+
+static void on_trace_log(int level, const char *message, void *user)
+{
+	struct trace_work *work = user;
+	const struct log kept = log_lines_log(&work->lines);
+
+	if (work->trace)
+		log_message(level, message, work->trace);
+	else
+		log_write(&kept, level, "%s", message);
+}
+
+static void load_tracer(void *arg)
+{
+	struct trace_work *work = arg;
+
+	work->result = netobs_trace_new(&work->opts, &work->tracer) ?:
+			       netobs_start(work->tracer);
+}
+
+static void free_trace_work(void *arg)
+{
+	struct trace_work *work = arg;
+
+	netobs_free(work->tracer);
+	log_lines_done(&work->lines);
+	free(work);
+}
+
+static bool is_loading(const struct service_trace *trace)
+{
+	return trace->worker && worker_is_busy(trace->worker);
+}
+
+/* Load a tracer on a thread: that takes most of a second, in which the service continues. */
+static int begin_tracer(struct service_trace *trace)
+{
+	struct trace_work *work;
+	int err = 0;
+
+	if (!trace->worker)
+		err = worker_new(load_tracer, free_trace_work, &trace->worker);
+	if (err || is_loading(trace))
+		return err;
+	work = calloc(1, sizeof(*work));
+	if (!work)
+		return -ENOMEM;
+	work->opts = trace->opts;
+	work->opts.sz = sizeof(work->opts);
+	work->opts.only_armed = 1;
+	work->opts.records = 1 << NETOBS_RECORD_JOURNEY |
+			     (uint64_t)trace->wants_events << NETOBS_RECORD_TRACE;
+	work->opts.on_record = on_trace_record;
+	work->opts.on_log = on_trace_log;
+	work->opts.user = work;
+	free(TAKE_PTR(trace->work));
+	worker_start_or_run(trace->worker, work);
+	trace->is_stale = false;
+	return 0;
+}
+
+/* ---- The tracer ------------------------------------------------------------------------ */
 
 struct trace_totals service_trace_totals(const struct service_trace *trace)
 {
@@ -55,11 +129,6 @@ struct trace_totals service_trace_totals(const struct service_trace *trace)
 	totals.cut_by_rate += stats.cut_by_rate;
 	totals.lost_events += stats.lost_events;
 	return totals;
-}
-
-static bool is_loading(const struct service_trace *trace)
-{
-	return trace->loader && trace_loader_is_busy(trace->loader);
 }
 
 static void free_tracer(struct service_trace *trace)
@@ -82,27 +151,6 @@ static void report_trace_failure(struct service_trace *trace, const char *doing,
 		 "alerts are not traced for %d s: the tracer cannot %s: %s",
 		 backoff_left_ms(&trace->retry) / 1000, doing, strerror(-err));
 	trace->on_log(NETOBS_LOG_ERROR, text, trace->user);
-}
-
-/* @return 0: it is loaded from now on; < 0 */
-static int begin_tracer(struct service_trace *trace)
-{
-	struct netobs_trace_opts opts = trace->opts;
-	int err = trace->loader ? 0 : trace_loader_new(&trace->loader);
-
-	opts.sz = sizeof(opts);
-	opts.only_armed = 1;
-	opts.records = 1 << NETOBS_RECORD_JOURNEY |
-		       (uint64_t)trace->wants_events << NETOBS_RECORD_TRACE;
-	opts.on_record = on_own_record;
-	opts.on_log = on_trace_log;
-	opts.user = trace;
-	if (err || is_loading(trace))
-		return err;
-	err = trace_loader_begin(trace->loader, &opts);
-	if (!err)
-		trace->is_stale = false;
-	return err;
 }
 
 /* ---- Alerts ---------------------------------------------------------------------------- */
@@ -186,16 +234,24 @@ void service_trace_alert(struct service_trace *trace,
 /* Take the tracer once it is loaded, or has failed to load. */
 static void take_tracer(struct service_trace *trace)
 {
+	const struct log log = { .write = log_message, .user = trace };
+	struct trace_work *work = worker_take(trace->worker);
 	int err;
 
-	if (!trace_loader_take(trace->loader, &trace->tracer, &err))
+	if (!work)
 		return;
+	err = work->result;
+	log_lines_pass_on(&work->lines, &log);
 	if (err) {
+		free_trace_work(work);
 		report_trace_failure(trace, "start", err);
 		trace->past.refused += trace->n_waiting;
-	}
-	if (!err)
+	} else {
+		work->trace = trace;
+		trace->work = work;
+		trace->tracer = work->tracer;
 		backoff_reset(&trace->retry);
+	}
 	trace->has_started |= !err;
 	trace->idle_at_ms = now_ms() + IDLE_MS;
 	for (uint32_t i = 0; !err && i < trace->n_waiting; i++)
@@ -240,7 +296,7 @@ void service_trace_commit(struct service_trace *trace,
 int service_trace_fd(const struct service_trace *trace)
 {
 	if (is_loading(trace))
-		return trace_loader_fd(trace->loader);
+		return worker_fd(trace->worker);
 	return trace->tracer ? netobs_fd(trace->tracer) : -1;
 }
 
@@ -282,7 +338,7 @@ int service_trace_dispatch(struct service_trace *trace)
 static void abandon_loading(struct service_trace *trace)
 {
 	if (is_loading(trace))
-		trace_loader_free(TAKE_PTR(trace->loader));
+		worker_free(TAKE_PTR(trace->worker));
 	trace->past.refused += trace->n_waiting;
 	trace->n_waiting = 0;
 }
@@ -298,6 +354,7 @@ void service_trace_stop(struct service_trace *trace)
 void service_trace_done(struct service_trace *trace)
 {
 	netobs_free(TAKE_PTR(trace->tracer));
-	trace_loader_free(TAKE_PTR(trace->loader));
+	worker_free(TAKE_PTR(trace->worker));
+	free(TAKE_PTR(trace->work));
 	free(TAKE_PTR(trace->waiting));
 }

@@ -7,12 +7,14 @@
 
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 
 enum { MINUTE_MS = 60000 };
 
-/* The library, whose tracers do nothing. */
+/* The library, whose tracers are their options, and do nothing. */
 static struct {
 	int start_error;
+	bool is_slow;	  /* to start takes a while */
 	int64_t ahead_ms; /* its clocks are */
 	int ends[2];	  /* of a pipe that nothing is written to */
 } fake;
@@ -34,14 +36,21 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time);
 int __wrap_netobs_trace_new(const struct netobs_trace_opts *opts,
 			    struct netobs **ret_trace)
 {
-	(void)opts;
-	*ret_trace = (struct netobs *)&fake;
+	struct netobs_trace_opts *copy = malloc(sizeof(*copy));
+
+	assert_non_null(copy);
+	*copy = *opts;
+	*ret_trace = (struct netobs *)copy;
 	return 0;
 }
 
 int __wrap_netobs_start(struct netobs *trace)
 {
-	(void)trace;
+	const struct netobs_trace_opts *opts = (const void *)trace;
+
+	if (fake.is_slow)
+		poll(NULL, 0, 1);
+	opts->on_log(NETOBS_LOG_WARNING, "it starts", opts->user);
 	return fake.start_error;
 }
 
@@ -80,7 +89,7 @@ void __wrap_netobs_stop(struct netobs *trace)
 
 void __wrap_netobs_free(struct netobs *trace)
 {
-	(void)trace;
+	free(trace);
 }
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
@@ -93,9 +102,14 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
 
 /* ---- The service ------------------------------------------------------------------------- */
 
+static pthread_t own_thread;
+static uint32_t n_warnings;
+
 static void count_error(int level, const char *message, void *user)
 {
 	(void)message;
+	assert_true(pthread_equal(own_thread, pthread_self()));
+	n_warnings += level == NETOBS_LOG_WARNING;
 	*(uint32_t *)user += level == NETOBS_LOG_ERROR;
 }
 
@@ -107,6 +121,8 @@ static struct service_trace *begin(uint32_t *errors)
 	assert_non_null(config);
 	assert_non_null(trace);
 	assert_int_equal(pipe(fake.ends), 0);
+	own_thread = pthread_self();
+	n_warnings = 0;
 	trace->on_log = count_error;
 	trace->user = errors;
 	config->n_alerts = 1;
@@ -180,10 +196,30 @@ TEST(alerts_wait_until_it_is_loaded)
 	for (int i = 0; i < 3; i++)
 		alert(trace);
 	assert_int_equal(trace->n_waiting, 3);
+	assert_int_equal(n_warnings, 0);
 	wait_and_dispatch(trace);
 	assert_int_equal(errors, 0);
+	assert_int_equal(n_warnings, 1);
 	assert_int_equal(trace->n_waiting, 0);
 	assert_int_equal(service_trace_totals(trace).armed, 3);
 	assert_int_equal(service_trace_fd(trace), fake.ends[0]);
 	end(trace);
+}
+
+TEST(a_load_that_is_under_way_is_not_waited_for)
+{
+	uint32_t errors = 0;
+
+	fake.start_error = 0;
+	fake.is_slow = true;
+	for (int i = 0; i < 100; i++) {
+		struct service_trace *trace = begin(&errors);
+
+		alert(trace);
+		service_trace_stop(trace);
+		assert_int_equal(service_trace_totals(trace).refused, 1);
+		end(trace);
+		assert_int_equal(n_warnings, 0);
+	}
+	fake.is_slow = false;
 }
