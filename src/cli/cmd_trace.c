@@ -22,6 +22,7 @@
 #include "service/options/privileges.h"
 #include "service/options/rules.h"
 #include "service/options/session_choice.h"
+#include "service/service_trace.h"
 
 enum { FOR_DEFAULT_MS = 10000, REFRESH_MS = 1000 };
 
@@ -117,32 +118,15 @@ static bool add_journey(struct watch *watch, const struct netobs_journey *journe
 	return watch->options.show == SHOW_JOURNEYS;
 }
 
-/* Trace the connection of an alert. */
-static void arm(struct watch *watch, const struct netobs_alert *alert)
-{
-	struct netobs_trace_target target = {
-		.sz = sizeof(target),
-		.client_port = alert->client_port,
-		.server_port = alert->server_port,
-		.duration_ms = watch->options.for_ms,
-		.alert_ns = alert->record.time_ns,
-		.alert = alert->name,
-	};
-
-	memcpy(target.client, alert->client, sizeof(target.client));
-	memcpy(target.server, alert->server, sizeof(target.server));
-	if (alert->protocol == IPPROTO_TCP)
-		netobs_trace_arm(watch->trace, &target);
-}
-
 /* Called by the tracer and the observer of alerts. Alerts are not counted: they are no journeys. */
 static void on_record(const struct netobs_record *record, void *user)
 {
+	const struct netobs_alert *alert = (const struct netobs_alert *)record;
 	struct watch *watch = user;
 	bool is_shown = true;
 
-	if (record->type == NETOBS_RECORD_ALERT)
-		arm(watch, (const struct netobs_alert *)record);
+	if (record->type == NETOBS_RECORD_ALERT && alert->protocol == IPPROTO_TCP)
+		service_trace_arm(watch->trace, alert, watch->options.for_ms);
 	if (is_full(watch))
 		return;
 	if (record->type == NETOBS_RECORD_TRACE)

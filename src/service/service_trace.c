@@ -166,8 +166,8 @@ find_trace_rule(const struct service_trace *trace,
 	return NULL;
 }
 
-static int arm_for_alert(struct service_trace *trace,
-			 const struct netobs_alert *alert, uint32_t duration_ms)
+int service_trace_arm(struct netobs *tracer, const struct netobs_alert *alert,
+		      uint32_t duration_ms)
 {
 	struct netobs_trace_target target = {
 		.sz = sizeof(target),
@@ -180,7 +180,7 @@ static int arm_for_alert(struct service_trace *trace,
 
 	memcpy(target.client, alert->client, sizeof(target.client));
 	memcpy(target.server, alert->server, sizeof(target.server));
-	return netobs_trace_arm(trace->tracer, &target);
+	return netobs_trace_arm(tracer, &target);
 }
 
 /* It is no error if there are too many connections, or if the connection has just been armed. */
@@ -188,7 +188,8 @@ static void arm_alert(struct service_trace *trace,
 		      const struct netobs_alert *alert)
 {
 	const struct service_trace_rule *rule = find_trace_rule(trace, alert);
-	int err = rule ? arm_for_alert(trace, alert, rule->duration_ms) :
+	int err = rule ? service_trace_arm(trace->tracer, alert,
+					   rule->duration_ms) :
 			 -ENOENT; /* a reload took it away */
 
 	if (err && err != -ENOSPC && err != -EEXIST && err != -ENOENT)

@@ -57,6 +57,10 @@ void service_trace_commit(struct service_trace *trace,
 void service_trace_alert(struct service_trace *trace,
 			 const struct netobs_alert *alert);
 
+/** Trace the connection of an alert. @return as netobs_trace_arm() */
+int service_trace_arm(struct netobs *tracer, const struct netobs_alert *alert,
+		      uint32_t duration_ms);
+
 /** @return the descriptor to poll for reading; -1: none */
 int service_trace_fd(const struct service_trace *trace);
 
