@@ -196,16 +196,11 @@ static int open_pcapng(struct capture_file *file, FILE *stream)
 	return -EBADMSG;
 }
 
-/* Types beyond those that there is room for are counted with the last one. */
 static void note_unsupported(struct capture_file *file, int link)
 {
-	struct unsupported *one = file->unsupported,
-			   *last = &one[UNSUPPORTED_MAX - 1];
-
-	while (one < last && one->packets && one->link != link)
-		one++;
-	one->link = link;
-	one->packets++;
+	if (!file->n_unsupported++)
+		file->unsupported = link;
+	file->has_others |= link != file->unsupported;
 }
 
 static int next_of_pcapng(struct capture_file *file, struct frame *ret_frame)
@@ -290,15 +285,12 @@ bool capture_file_hides_link(const struct capture_file *file)
 
 void capture_file_report(const struct capture_file *file)
 {
-	for (size_t i = 0; i < UNSUPPORTED_MAX; i++) {
-		const struct unsupported *one = &file->unsupported[i];
-
-		if (one->packets)
-			log_warning(file->log,
-				    "%s: %llu packets are in no flow: link type %d (%s) is not supported",
-				    file->path,
-				    (unsigned long long)one->packets, one->link,
-				    pcap_datalink_val_to_name(one->link) ?:
-					    "unknown");
-	}
+	if (file->n_unsupported)
+		log_warning(
+			file->log,
+			"%s: %llu packets are in no flow: link type %d (%s) %s not supported",
+			file->path, (unsigned long long)file->n_unsupported,
+			file->unsupported,
+			pcap_datalink_val_to_name(file->unsupported) ?: "unknown",
+			file->has_others ? "and others are" : "is");
 }

@@ -53,8 +53,6 @@ const char *pcapng_reason(const struct pcapng_file *file);
 /* More than the parser reaches, less than the kernel takes, which is a page. */
 enum { FRAME_MAX = 1024 };
 
-enum { UNSUPPORTED_MAX = 8 };
-
 struct capture_file {
 	const struct log *log;
 	const char *path;
@@ -66,10 +64,9 @@ struct capture_file {
 	int next_result;
 	bool has_next;
 	uint64_t packets;
-	struct unsupported {
-		int link;
-		uint64_t packets;
-	} unsupported[UNSUPPORTED_MAX]; /* of no packet: unused */
+	uint64_t n_unsupported; /* packets of link types that are not supported */
+	int unsupported;	/* the first of these types */
+	bool has_others;	/* and there are more */
 };
 
 struct frame {
@@ -94,7 +91,7 @@ int capture_file_next(struct capture_file *file, struct frame *ret_frame);
 /* @return whether its frames, as far as known before the first one, have a made-up link header */
 bool capture_file_hides_link(const struct capture_file *file);
 
-/* Name the link types that are not supported, among others that are, with their packets. */
+/* Log how many packets had link types that are not supported, among others that are. */
 void capture_file_report(const struct capture_file *file);
 
 /*
