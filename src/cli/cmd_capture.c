@@ -12,16 +12,48 @@
 #include <netobs/capture.h>
 
 #include "base/clock_ms.h"
-#include "base/text.h"
 #include "base/util.h"
-#include "cli/capture/capture_config.h"
+#include "cli/capture/capture_listen.h"
+#include "cli/capture/capture_out.h"
+#include "cli/flows/flows_request.h"
 #include "cli/view/verb_run.h"
+#include "service/observe/flows_config.h"
 #include "service/options/privileges.h"
 
 enum { STATS_MS = 5000 }; /* how often losses are written to files */
 
 /* Descriptors: to a file, the first two. */
 enum { FD_STOP, FD_CAPTURE, FD_READERS };
+
+struct capture_config {
+	struct flows_config config; /* interfaces, how, and the filter */
+	struct args_list filter_words;
+	int format; /* enum netobs_packet_format; -1: by the name */
+	const char *listen;
+	struct netobs_capture_opts opts; /* what has no other member; 0: not given */
+	uint32_t duration_ms, verbose;
+	uint64_t count;
+	bool stats, process;
+
+	struct capture_out_options out;
+};
+
+static const struct args_option options[] = {
+#define SELECT_capture OPTION_SELECTED
+#define OPTIONS_STRUCT struct capture_config
+#include "service/options/option_rows.h"
+};
+
+static const struct args_command command = {
+	.name = "capture",
+	.summary = "Capture the packets that cross this host's interfaces",
+	.options = options,
+	.operands = "[FILTER]",
+	.operand_list = offsetof(struct capture_config, filter_words),
+	.notes = "FILTER selects packets, in the kernel, as tcpdump does: see pcap-filter(7).\n"
+		 "Without -i, all interfaces are captured at, including new ones.\n"
+		 "Without -w and --listen, packets go to stdout if that is not a terminal.\n",
+};
 
 struct session {
 	struct verb verb;
@@ -74,10 +106,19 @@ static int on_packet(const struct netobs_packet *packet, void *user)
 
 static int new_capture(struct session *session)
 {
-	NETOBS_OPTS(netobs_capture_opts, opts);
+	const struct capture_config *config = &session->config;
+	const struct flows_config *observed = &config->config;
+	struct netobs_capture_opts opts = config->opts;
 	int r;
 
-	capture_config_fill(&session->config, &opts);
+	opts.sz = sizeof(opts);
+	opts.interfaces = observed->interfaces.items;
+	opts.exclude = observed->exclude.items;
+	opts.filter = observed->filter;
+	opts.direction = observed->opts.direction;
+	opts.attach_order = observed->opts.attach_order;
+	opts.disable_features = flows_attachment_disables(observed->attach);
+	opts.flags = config->process ? NETOBS_CAPTURE_PROCESSES : 0;
 	opts.on_packet = on_packet;
 	opts.on_log = verb_log;
 	opts.user = session;
@@ -425,11 +466,92 @@ static int run_capture(struct session *session)
 	return status ?: is_fine ? EXIT_FINE : EXIT_FAILED;
 }
 
+/* ---- Arguments ---------------------------------------------------------------------- */
+
+static bool is_listen_refused(const struct capture_config *config)
+{
+	const char *why =
+		config->listen ? capture_listen_refuse(config->listen) : NULL;
+
+	if (why)
+		args_complain(&command, "--listen '%s': %s", config->listen, why);
+	return why;
+}
+
+/* @return NULL: no fault */
+static const char *find_target_fault(const struct capture_config *config)
+{
+	const bool is_stdout = !config->out.path ||
+			       !strcmp(config->out.path, "-");
+
+	if (config->listen)
+		return config->out.path || config->out.rotate_bytes ||
+				       config->out.keep ?
+			       "--listen: cannot be combined with -w, --rotate "
+			       "and --keep" :
+			       NULL;
+	if (is_stdout && isatty(STDOUT_FILENO))
+		return "-w: name a file; or, to read packets on this terminal, add "
+		       "'| tcpdump -nr -'";
+	if (config->out.rotate_bytes && is_stdout)
+		return "--rotate: needs -w FILE; standard output is not rotated";
+	if (config->out.keep && !config->out.rotate_bytes)
+		return "--keep: needs --rotate";
+	return NULL;
+}
+
+/* Without --listen, packets go to a file, whose name may give its format. */
+static void choose_target(struct capture_config *config)
+{
+	const char *path = config->listen ? "" : config->out.path ?: "-";
+	const char *extension = strrchr(path, '.');
+
+	if (!config->listen)
+		config->out.path = path;
+	if (config->format < 0)
+		config->format = extension && !strcmp(extension, ".pcap") ?
+					 NETOBS_PCAP :
+					 NETOBS_PCAPNG;
+	config->out.format = (enum netobs_packet_format)config->format;
+}
+
+static enum args_result check_options(struct capture_config *config)
+{
+	const char *fault;
+
+	if (is_listen_refused(config))
+		return ARGS_WRONG;
+	fault = find_target_fault(config);
+	choose_target(config);
+	if (!fault && config->process && config->format == NETOBS_PCAP)
+		fault = "--process: pcap has no place for names of "
+			"processes; use --format pcapng";
+	if (!fault)
+		return ARGS_RUN;
+	args_complain(&command, "%s", fault);
+	return ARGS_WRONG;
+}
+
+static enum args_result parse_arguments(struct capture_config *config, int argc,
+					char **argv)
+{
+	enum args_result result;
+
+	*config = (struct capture_config){ .format = -1 };
+	result = args_parse(&command, argc, argv, config);
+	if (result != ARGS_RUN)
+		return result;
+	if (check_options(config) != ARGS_RUN ||
+	    flows_join_filter(&command, &config->filter_words,
+			      &config->config.filter) < 0)
+		return ARGS_WRONG;
+	return ARGS_RUN;
+}
+
 int cmd_capture(int argc, char **argv)
 {
 	struct session session = { 0 };
-	enum args_result result =
-		capture_config_parse(&session.config, argc, argv);
+	enum args_result result = parse_arguments(&session.config, argc, argv);
 	int status = result;
 
 	session.stop_fd = eventfd(0, EFD_CLOEXEC);
@@ -437,6 +559,7 @@ int cmd_capture(int argc, char **argv)
 	if (result == ARGS_RUN)
 		status = run_capture(&session);
 	close_fd(&session.stop_fd);
-	capture_config_clear(&session.config);
+	flows_config_clear(&session.config.config);
+	args_list_clear(&session.config.filter_words);
 	return status;
 }
