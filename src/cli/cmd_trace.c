@@ -44,8 +44,8 @@ struct options {
 	uint32_t for_ms; /* after that */
 	int show;
 	struct args_list filter_words;
-	struct args_list layers;  /* layers of events; none: all */
-	const char *svg;	  /* file for a picture; NULL: none */
+	int layer;	 /* enum netobs_trace_layer: of events; -1: all */
+	const char *svg; /* file for a picture; NULL: none */
 	struct args_list outputs; /* values of -o */
 	uint64_t count;		  /* 0: no limit */
 	uint32_t duration_ms;
@@ -82,7 +82,6 @@ struct watch {
 	struct netobs *observer; /* of alerts; NULL: there are no rules */
 	struct trace_outputs outputs;
 	bool counts_journeys; /* by --count; else events */
-	uint8_t layers;	      /* layers of events; 0: all */
 	int64_t drawn_ms;     /* when the summary was, on a screen */
 	uint64_t shown;
 	bool has_started;
@@ -162,34 +161,6 @@ static int make_observer(struct watch *watch)
 	return err;
 }
 
-/* ---- Layers --------------------------------------------------------------------------- */
-
-/* @return the layer, or -EINVAL, which is reported */
-static int find_layer(const char *name)
-{
-	for (int layer = 0; layer < NETOBS_TRACE_LAYERS; layer++)
-		if (!strcmp(netobs_trace_layer_name((unsigned int)layer), name))
-			return layer;
-	fprintf(stderr,
-		"netobsctl trace: --layer: '%s' is none of socket, tcp, qdisc, device and ip\n",
-		name);
-	return -EINVAL;
-}
-
-static int read_layers(struct watch *watch)
-{
-	const struct args_list *names = &watch->options.layers;
-
-	for (size_t i = 0; i < names->n; i++) {
-		int layer = find_layer(names->items[i]);
-
-		if (layer < 0)
-			return layer;
-		watch->layers |= (uint8_t)(1U << layer);
-	}
-	return 0;
-}
-
 /* ---- The run --------------------------------------------------------------------------- */
 
 static void describe(const struct watch *watch, char *buf, size_t size)
@@ -246,7 +217,7 @@ static void stop_watch(void *object)
 static bool wants_netfilter(const struct watch *watch)
 {
 	return watch->options.traced.netfilter ||
-	       watch->layers & 1U << NETOBS_TRACE_LAYER_IP;
+	       watch->options.layer == NETOBS_TRACE_LAYER_IP;
 }
 
 /* Rules about drops look for namespaces by processes, too. */
@@ -285,7 +256,7 @@ static int open_trace(struct watch *watch)
 	opts.sz = sizeof(opts);
 	opts.filter = watch->filter;
 	opts.netfilter = wants_netfilter(watch);
-	opts.layers = watch->layers;
+	opts.layers = wanted->layer < 0 ? 0 : (uint8_t)(1U << wanted->layer);
 	opts.only_armed = wanted->rules.n > 0;
 	opts.on_record = on_record;
 	if (wants_events(watch))
@@ -408,7 +379,6 @@ static int read_options(struct watch *watch)
 				     is_events ? "trace" : "journey");
 
 	watch->counts_journeys = !err && wants_journeys(watch);
-	err = err ?: read_layers(watch);
 	if (err ||
 	    flows_check_names(&command, &wanted->interfaces, "-i") != ARGS_RUN ||
 	    flows_take_rules(&command, &wanted->rules, true, &watch->rules) !=
@@ -491,7 +461,7 @@ static int check_options(const struct options *wanted)
 		args_complain(
 			&command,
 			"--pid, --comm and --container cannot be combined with --rule: alerts choose the connections");
-	else if (wanted->layers.n && wanted->show != SHOW_EVENTS)
+	else if (wanted->layer >= 0 && wanted->show != SHOW_EVENTS)
 		args_complain(&command, "--layer selects events: --show events");
 	else if (wanted->traced.max_connections > TRACE_CONNECTIONS_MAX)
 		args_complain(&command, "--max-connections: it is more than %d",
@@ -503,7 +473,7 @@ static int check_options(const struct options *wanted)
 
 int cmd_trace(int argc, char **argv)
 {
-	struct watch watch = { .options.show = SHOW_DEFAULT };
+	struct watch watch = { .options = { .show = SHOW_DEFAULT, .layer = -1 } };
 	struct options *wanted = &watch.options;
 	int result = args_parse(&command, argc, argv, wanted);
 
@@ -519,7 +489,6 @@ int cmd_trace(int argc, char **argv)
 		result = run_trace(&watch);
 	free(watch.filter);
 	args_list_clear(&wanted->filter_words);
-	args_list_clear(&wanted->layers);
 	args_list_clear(&wanted->outputs);
 	args_list_clear(&wanted->rules);
 	args_list_clear(&wanted->interfaces);
