@@ -83,35 +83,4 @@ void flows_print_alerts(const struct flows_request *request,
 /** Observe, or read files, until the end or a signal. @return an exit status */
 int flows_session(struct flows_request *request);
 
-/* ---- Decompress ------------------------------------------------------------------------ */
-
-/*
- * Files that gzip, zstd or xz has compressed, as pipes from these programs: netobsctl needs no
- * library of theirs, and a damaged file harms a process of its own only.
- */
-
-struct decompressed;
-
-struct decompress {
-	const char **paths; /* path to read for each file: the file's, or a pipe's */
-	struct decompressed *list;
-	size_t n;
-};
-
-/** @return 0; < 0: the reason is on stderr. Either way, decompress_close() */
-int decompress_open(const struct args_list *files, const char *verb,
-		    struct decompress *ret_decompress);
-
-/** Give a message that begins with the name of a pipe that of its file. */
-void decompress_place(const struct decompress *decompress, char *text,
-		      size_t size);
-
-/**
- * Close the pipes, which have been read to their ends unless @p is_cancelled.
- *
- * @return whether all programs did their work; else the reason is on stderr
- */
-bool decompress_close(struct decompress *decompress, const char *verb,
-		      bool is_cancelled);
-
 #endif

@@ -25,11 +25,10 @@ struct session {
 	struct verb verb;
 	struct flows_request *request;
 	struct netobs *ctx;
-	struct decompress decompress; /* decompresses files */
-	uint64_t left;		      /* records still to be printed */
-	bool are_rules_due;	      /* read the file of rules again */
-	bool has_alerts;   /* alerts were written since the last flush */
-	bool is_replacing; /* rules: with these, which messages are about */
+	uint64_t left;	    /* records still to be printed */
+	bool are_rules_due; /* read the file of rules again */
+	bool has_alerts;    /* alerts were written since the last flush */
+	bool is_replacing;  /* rules: with these, which messages are about */
 	struct rules next;
 	struct metrics_source metrics_source;
 	struct metrics *metrics;
@@ -78,7 +77,10 @@ static void print_flow_log(int level, const char *message, void *user)
 						 &session->request->config.rules,
 			 message, text, sizeof(text)))
 		option_name_write(message, text, sizeof(text));
-	decompress_place(&session->decompress, text, sizeof(text));
+	if (strstr(message, "unknown file format"))
+		text_append(text, sizeof(text),
+			    "; a compressed file: zstd -dc FILE | netobsctl %s -r -",
+			    session->verb.name);
 	safe_cell(text);
 	if (level <= NETOBS_LOG_ERROR)
 		session->verb.error_logged = true;
@@ -357,25 +359,17 @@ static int dispatch_view(void *object)
 static int replay_files(void *object)
 {
 	struct session *session = object;
-	int r, err;
+	int r;
 
 	/* Files may come from anywhere. */
 	privileges_drop(&session->request->config.interfaces, KEEP_FILES);
 	r = open_outputs(session);
 	if (r < 0)
 		return r;
-	err = decompress_open(&session->request->files, session->verb.name,
-			      &session->decompress);
-	if (!err)
-		r = netobs_replay_files(session->ctx, session->decompress.paths,
-					session->request->files.n);
-	if (!err && r < 0 && r != -ECANCELED)
-		verb_fail(&session->verb, "read the file", r);
-	if (!decompress_close(&session->decompress, session->verb.name,
-			      err || r == -ECANCELED))
-		err = -EBADMSG;
-	if (err || (r < 0 && r != -ECANCELED))
-		return err ?: r;
+	r = netobs_replay_files(session->ctx, session->request->files.items,
+				session->request->files.n);
+	if (r < 0 && r != -ECANCELED)
+		return verb_fail(&session->verb, "read the file", r);
 	for (size_t i = 0; i < session->request->outputs.n; i++)
 		if (output_takes_keys(&session->request->outputs.list[i]) &&
 		    !session->verb.is_stopping) {
