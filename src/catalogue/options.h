@@ -17,7 +17,6 @@
 #define CHOICES_log_levels(_) "error" _ "warning" _ "info" _ "debug"
 #define CHOICES_capture_formats(_) "pcapng" _ "pcap"
 #define CHOICES_outputs(_) "table" _ "json"
-#define CHOICES_map_outputs(_) "table" _ "json" _ "dot"
 #define CHOICES_drop_keys(_) "reason" _ "flow"
 #define CHOICES_trace_layers(_) "socket" _ "tcp" _ "qdisc" _ "device" _ "ip"
 #define CHOICES_trace_shows(_) "journeys" _ "events" _ "summary"

@@ -379,9 +379,6 @@ static bool find_action(const struct map_options *wanted, enum action *ret_actio
 	*ret_action = wanted->once ? ONCE : LIVE;
 	if (wanted->is_of_services) {
 		*ret_action = operands->n ? SERVICES_OF_FILES : SERVICES;
-	} else if (wanted->output == SERVICES_DOT) {
-		args_complain(&command, "-o dot: it is a format of --services");
-		return false;
 	} else if (!strcmp(word, "annotate")) {
 		*ret_action = ANNOTATE;
 	} else if (operands->n > 1 && !strcmp(word, "lookup")) {

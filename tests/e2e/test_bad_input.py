@@ -39,7 +39,6 @@ VERBS = {
         (("lookup", "nonsense"), "'nonsense' is no address"),
         (("lookup", "[::]:80"), "no mapping has the address '::'"),
         (("nothing",), "'nothing'"), (("lookup",), "lookup TUPLE"),
-        (("--once", "-o", "dot"), "-o dot: it is a format of --services"),
         (("--once", "--svg", "x"), "--svg: it has no effect with --once")),
     "map --services": (
         (("--once", "file"), "--once: it has no effect with --services of f"),

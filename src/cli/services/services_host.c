@@ -68,25 +68,18 @@ static uint32_t find_rows(struct host_watch *watch)
 	return rows > 2 ? rows - 1 : rows;
 }
 
-/* @return false: it failed */
-static bool take(struct host_watch *watch, uint32_t rows)
-{
-	const int r = netobs_services_rows(watch->services, rows);
-
-	if (r < 0)
-		fail(watch, r);
-	return r >= 0;
-}
-
 static void show(struct host_watch *watch)
 {
 	const struct services_view view = { .services = watch->services,
 					    .time_ms = clock_ms(CLOCK_REALTIME),
 					    .duration_ms = now_ms() -
 							   watch->since_ms };
+	const int r = netobs_services_rows(watch->services, find_rows(watch));
 
-	if (!take(watch, find_rows(watch)))
+	if (r < 0) {
+		fail(watch, r);
 		return;
+	}
 	if (services_show(watch->options, &view, watch->verb.live.columns))
 		watch->verb.status = EXIT_FAILED;
 	if (watch->verb.status || ferror(stdout))
@@ -96,24 +89,20 @@ static void show(struct host_watch *watch)
 }
 
 /*
- * A graph is of all the time; a table of an interval, which drains may divide. Conversations are taken
- * once for each map that counts them: those of two drains would be two.
+ * A table is of an interval, which drains may divide. Conversations are taken once for each map that
+ * counts them: those of two drains would be two.
  */
 static void on_interval(void *user)
 {
 	struct host_watch *watch = user;
 	const struct map_options *options = watch->options;
 	const int64_t passed_ms = now_ms() - watch->since_ms;
-	const bool is_due = passed_ms >= options->interval_ms * 3 / 4;
-	const bool is_graph = options->output == SERVICES_DOT;
 
 	if (watch->verb.is_stopping || watch->verb.live.is_paused ||
-	    (!is_due && (options->once || !is_graph)))
+	    passed_ms < options->interval_ms * 3 / 4)
 		return;
 	if (options->once)
 		verb_stop(&watch->verb);
-	else if (is_graph)
-		take(watch, 0);
 	else
 		show(watch);
 }
@@ -243,8 +232,7 @@ static int finish_host(void *object, int r)
 	n = netobs_services_rows(watch->services, 0);
 	if (n < 0)
 		fail(watch, n);
-	else if (n > 1 || watch->options->once ||
-		 watch->options->output == SERVICES_DOT)
+	else if (n > 1 || watch->options->once)
 		show(watch);
 	return r;
 }

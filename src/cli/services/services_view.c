@@ -155,89 +155,6 @@ static void print_json(const struct services_view *view)
 			puts(text);
 }
 
-/* ---- For Graphviz: a node is an address, an edge what one uses of another --------------- */
-
-static void print_node(const uint8_t ip[16])
-{
-	char text[NETOBS_ADDR_STR_MAX];
-
-	netobs_addr_str(ip, text, sizeof(text));
-	printf("\"%s\"", text);
-}
-
-/* A line is wider by a point for each tenfold of bytes. */
-static double width_of(uint64_t bytes)
-{
-	double width = 0.5;
-
-	for (; bytes >= 1000; bytes /= 10)
-		width += 0.5;
-	return width;
-}
-
-/* A node that has a name shows it below its address. */
-static void name_node(const char *name, const uint8_t ip[16])
-{
-	char text[NETOBS_ADDR_STR_MAX];
-
-	if (!name)
-		return;
-	netobs_addr_str(ip, text, sizeof(text));
-	printf("  \"%s\" [label=\"%s\\n%s\"];\n", text, text, name);
-}
-
-static void print_edge(const struct services_view *view,
-		       const struct netobs_edge *edge)
-{
-	const uint64_t errors = edge_errors(edge);
-	char proto[16], rate[32], rtt[32];
-
-	human_protocol(proto, sizeof(proto), edge->proto);
-	human_rate(rate, sizeof(rate), edge_bytes(edge),
-		   view->duration_ms * NSEC_PER_MSEC);
-	fputs("  ", stdout);
-	print_node(edge->client);
-	fputs(" -> ", stdout);
-	print_node(edge->service);
-	if (edge->port)
-		printf(" [label=\"%s/%u\\n%s", proto, edge->port, rate);
-	else
-		printf(" [label=\"%s\\n%s", proto, rate);
-	if (edge->rtt_ns) {
-		human_latency(rtt, sizeof(rtt), edge->rtt_ns);
-		printf("\\nRTT %s", rtt);
-	}
-	if (errors)
-		printf("\\n%llu error%s", (unsigned long long)errors,
-		       errors == 1 ? "" : "s");
-	printf("\", penwidth=%.1f%s];\n", width_of(edge_bytes(edge)),
-	       errors ? ", color=\"#c03020\"" : "");
-}
-
-static void print_dot(const struct services_view *view)
-{
-	const struct netobs_edge *edge;
-	char bytes[32];
-
-	puts("digraph services {\n"
-	     "  rankdir=LR;\n"
-	     "  node [shape=box, fontname=\"sans-serif\"];\n"
-	     "  edge [fontname=\"sans-serif\", fontsize=10];");
-	for (size_t i = 0; (edge = netobs_services_row(view->services, i)); i++)
-		if (edge->type == NETOBS_EDGE)
-			print_edge(view, edge);
-	for (size_t i = 0; (edge = netobs_services_row(view->services, i)); i++) {
-		name_node(edge->workloads[0], edge->client);
-		name_node(edge->workloads[1], edge->service);
-		if (edge->type != NETOBS_EDGE_OTHERS)
-			continue;
-		human_bytes(bytes, sizeof(bytes), edge_bytes(edge));
-		printf("  \"others\" [shape=plaintext, label=\"%llu others, %s\"];\n",
-		       (unsigned long long)edge->edges, bytes);
-	}
-	puts("}");
-}
-
 /* ---- All of them ----------------------------------------------------------------------- */
 
 int services_show(const struct map_options *options,
@@ -247,8 +164,6 @@ int services_show(const struct map_options *options,
 
 	if (options->output == SERVICES_JSON)
 		print_json(view);
-	else if (options->output == SERVICES_DOT)
-		print_dot(view);
 	else
 		r = print_table(view, width);
 	if (r)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* The service map as a table, as JSON, for Graphviz, and as a picture. */
+/* The service map as a table, as JSON, and as a picture. */
 #ifndef NETOBS_CLI_SERVICES_SERVICES_VIEW_H
 #define NETOBS_CLI_SERVICES_SERVICES_VIEW_H
 
@@ -16,7 +16,7 @@
 /* netobsctl map --services: who uses which service, as seen by this host, or in records of many. */
 
 /* The choices of --output. */
-enum services_format { SERVICES_TABLE, SERVICES_JSON, SERVICES_DOT };
+enum services_format { SERVICES_TABLE, SERVICES_JSON };
 
 /** Map the services of the files in the operands, or those of this host. @return an exit status */
 int services_of_files(const struct map_options *options);
