@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <net/if.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -210,7 +211,7 @@ static void *add_real_names(struct args_list *interfaces)
 
 	interfaces->items = items ?: interfaces->items;
 	for (size_t i = 0; names && items && i < n; i++)
-		if (altnames_find(items[i], &names[i]) &&
+		if (if_indextoname(if_nametoindex(items[i]), names[i]) &&
 		    strcmp(items[i], names[i]))
 			items[interfaces->n++] = names[i];
 	return items ? names : NULL;

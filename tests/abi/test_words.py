@@ -342,7 +342,7 @@ class Words(unittest.TestCase):
                   (("listen", ""), ("textfile", "-textfile"))}
         options = {others.get(key, "--" + key[1].replace("_", "-")) for key in keys}
         self.assertEqual({flag for flag in help_flags("flows") if flag.startswith("--")} -
-                         options, {"--help", "--list-interfaces", "--output", "--by", "--sort",
+                         options, {"--help", "--output", "--by", "--sort",
                                    "--top", "--names", "--live", "--socket", "--duration",
                                    "--count", "--read", "--stats", "--verbose"})
 

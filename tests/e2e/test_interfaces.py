@@ -97,8 +97,6 @@ class Interfaces(lab.LabTest):
         lab.wait_for(lambda: not bpf.attached(self.a, "p1"), "leaving it")
         self.ping(1)
         self.finish(observer, {"p1": 20})
-        listing = self.a.run(os.environ["NETOBSCTL"], "flows", "-D")
-        self.assertRegex(listing, f"p1 +up; also {long}\n")
 
     def test_names_that_are_meant_otherwise(self):
         for name, hint in (("any", "all interfaces are observed without"),

@@ -22,7 +22,7 @@ struct flows_request {
 	struct args_list output_specs, files, filter_words, alert_specs;
 	uint32_t duration_ms, verbose;
 	uint64_t count, given; /* the options that are given */
-	bool stats, list, live;
+	bool stats, live;
 	bool once;	    /* top: print one table, and no screen */
 	bool has_screen;    /* a table on a terminal is refreshed in place */
 	bool is_top;	    /* in that of top */

@@ -31,9 +31,8 @@ bool flows_check_interface(const char *name, char *ret_why, size_t size)
 	const char *hint = *name == '/' || !strncmp(name, "netns:", 6) ?
 				   NULL :
 				   find_hint(name);
-	char real[IF_NAMESIZE];
 
-	if (!hint || altnames_find(name, &real))
+	if (!hint || if_nametoindex(name))
 		return true;
 	snprintf(ret_why, size, "no such interface; %s", hint);
 	return false;

@@ -3,7 +3,6 @@
 #ifndef NETOBS_SERVICE_OBSERVE_FLOWS_CONFIG_H
 #define NETOBS_SERVICE_OBSERVE_FLOWS_CONFIG_H
 
-#include <net/if.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -64,16 +63,5 @@ unsigned int flows_config_privileges(const struct flows_config *config);
 /* Everything but the callbacks; borrows from @config. */
 void flows_config_fill(const struct flows_config *config,
 		       struct netobs_opts *opts);
-
-/* ---- Altnames -------------------------------------------------------------------------- */
-
-/* Altnames of the interfaces of this network namespace, which if_nametoindex(3) does not know. */
-
-/** Call @p take for each altname. @return 0 or -errno */
-int altnames_each(void (*take)(const char *name, const char *altname, void *arg),
-		  void *arg);
-
-/** @return whether an interface is called @p text, by its name or an altname */
-bool altnames_find(const char *text, char (*ret_name)[IF_NAMESIZE]);
 
 #endif
