@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Needs: nfdump softflowd
+# Needs: jq nfdump softflowd
 # Lock: sockets, it names the owners of short-lived sockets.
 """netobsctl map annotate: what other programs have seen behind NAT gets its inner tuple and process.
 
@@ -152,9 +152,12 @@ class Annotate(nat.RandomNatTest):
         for name in sorted(os.listdir(collector.dir)):
             if name.startswith("nfcapd.2"):
                 files.append(self.lab.path(f"{name}.json"))
+                records = subprocess.run(
+                    ["nfdump", "-r", os.path.join(collector.dir, name), "-o", "json"],
+                    check=True, stdout=subprocess.PIPE, timeout=60).stdout
                 with open(files[-1], "wb") as out:
-                    subprocess.run(["nfdump", "-r", os.path.join(collector.dir, name), "-o", "json"],
-                                   check=True, stdout=out, timeout=60)
+                    subprocess.run(["jq", "-c", ".[]"], input=records, check=True, stdout=out,
+                                   timeout=60)
         return files, count
 
     def pmacct_file(self, name, capture, *more):
@@ -191,8 +194,6 @@ class Annotate(nat.RandomNatTest):
 
     def annotate(self, *arguments):
         out, errors = self.run_annotate(*arguments)
-        if out.startswith(b"["):  # of nfdump
-            return json.loads(out), errors
         return [json.loads(line) for line in out.splitlines()], errors
 
     def truth_of(self, face):

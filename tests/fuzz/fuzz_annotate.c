@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * Any bytes, whose records are those of netobs and those to annotate at once: the pieces are all of the
+ * Any bytes, whose records are those of netobs and those to annotate at once: the lines are all of the
  * bytes, times are in order, what is found is of the record's protocol, and what is added to it is JSON.
  */
 #include "lib_fuzz.h"
@@ -49,24 +49,24 @@ static size_t read_records(const uint8_t *data, size_t size,
 			   char *ret_texts[RECORDS_MAX])
 {
 	struct record_input input = { .fd = memfd_create("records", 0) };
-	struct record_piece piece;
+	struct record_line line;
 	size_t n = 0, len = 0;
 
 	if (input.fd < 0 || write(input.fd, data, size) != (ssize_t)size ||
 	    lseek(input.fd, 0, SEEK_SET))
 		abort();
-	while (record_input_next(&input, &piece) > 0) {
-		if (!piece.len || piece.len > size - len ||
-		    memcmp(data + len, piece.text, piece.len) != 0)
+	while (record_input_next(&input, &line) > 0) {
+		if (line.len + line.has_end > size - len ||
+		    memcmp(data + len, line.text, line.len) != 0 ||
+		    (line.has_end && data[len + line.len] != '\n'))
 			__builtin_trap();
-		len += piece.len;
-		if (piece.kind != PIECE_RECORD)
+		len += line.len + line.has_end;
+		if (line.kind != LINE_RECORD)
 			continue;
-		if (*piece.text != '{' || piece.text[piece.len - 1] != '}' ||
-		    strlen(piece.text) != piece.len)
+		if (strlen(line.text) != line.len)
 			__builtin_trap();
 		if (n < RECORDS_MAX)
-			ret_texts[n++] = strdup(piece.text);
+			ret_texts[n++] = strdup(line.text);
 	}
 	if (len != size)
 		__builtin_trap();

@@ -72,43 +72,45 @@ static int load_sources(struct annotation *all)
 /* ---- Adding --------------------------------------------------------------------------- */
 
 /* Write the record as it came, with the known members before its last brace. */
-static void annotate_record(struct annotation *all,
-			    const struct record_piece *piece)
+static void annotate_record(struct annotation *all, const struct record_line *line)
 {
 	char members[NETOBS_ANNOTATION_MAX];
-	const int r = netobs_annotator_find(all->annotator, piece->text,
-					    members, sizeof(members));
+	const char *end = strrchr(line->text, '}');
+	const int r = netobs_annotator_find(all->annotator, line->text, members,
+					    sizeof(members));
 
 	all->annotated += r > 0;
 	all->ambiguous += r == -ENOTUNIQ;
 	all->unknown += r == -EINVAL;
-	fwrite(piece->text, 1, piece->len - 1, stdout);
+	fwrite(line->text, 1, (size_t)(end - line->text), stdout);
 	if (r > 0)
 		fputs(members, stdout);
-	putchar('}');
+	fputs(end, stdout);
 }
 
-static void pass_on(struct annotation *all, const struct record_piece *piece)
+static void pass_on(struct annotation *all, const struct record_line *line)
 {
-	all->records += piece->kind != PIECE_BETWEEN;
-	all->unknown += piece->kind == PIECE_DAMAGED;
-	if (piece->kind == PIECE_RECORD)
-		annotate_record(all, piece);
+	all->records += line->kind != LINE_BLANK;
+	all->unknown += line->kind == LINE_DAMAGED;
+	if (line->kind == LINE_RECORD)
+		annotate_record(all, line);
 	else
-		fwrite(piece->text, 1, piece->len, stdout);
+		fwrite(line->text, 1, line->len, stdout);
+	if (line->has_end)
+		putchar('\n');
 }
 
 /* Flush the output while waiting for input: its reader may wait for it. */
 static void annotate_file(struct annotation *all, const char *path)
 {
 	struct record_input input;
-	struct record_piece piece;
+	struct record_line line;
 	int r = record_input_open(&input, path);
 
 	input.flushed = stdout;
 	while (!r && !ferror(stdout) &&
-	       (r = record_input_next(&input, &piece)) > 0) {
-		pass_on(all, &piece);
+	       (r = record_input_next(&input, &line)) > 0) {
+		pass_on(all, &line);
 		r = 0;
 	}
 	if (r < 0)

@@ -20,7 +20,7 @@ enum {
 
 int record_input_open(struct record_input *ret_input, const char *path)
 {
-	*ret_input = (struct record_input){ .path = path, .number = 1 };
+	*ret_input = (struct record_input){ .path = path };
 	ret_input->fd = strcmp(path, "-") != 0 ?
 				open(path, O_RDONLY | O_CLOEXEC) :
 				STDIN_FILENO;
@@ -35,27 +35,17 @@ void record_input_close(struct record_input *input)
 	buffer_free(&input->bytes);
 }
 
-/* ---- Reading ------------------------------------------------------------------------ */
-
-static void move_bytes(struct record_input *input)
-{
-	struct buffer *bytes = &input->bytes;
-
-	bytes->len -= input->start;
-	memmove(bytes->bytes, bytes->bytes + input->start, bytes->len);
-	input->at -= input->start;
-	input->line -= min_u64(input->line, input->start);
-	input->start = 0;
-}
-
 /* @return 0, or -errno */
 static int read_more(struct record_input *input)
 {
 	struct buffer *bytes = &input->bytes;
 	ssize_t n;
 
-	if (input->start)
-		move_bytes(input);
+	if (input->start) {
+		bytes->len -= input->start;
+		memmove(bytes->bytes, bytes->bytes + input->start, bytes->len);
+		input->start = 0;
+	}
 	/* one more byte for the NUL */
 	if (!buffer_reserve(bytes, CHUNK + 1))
 		return -ENOMEM;
@@ -71,188 +61,66 @@ static int read_more(struct record_input *input)
 	return 0;
 }
 
-/* ---- Pieces: each step is a byte; @return whether the piece ends at input->at ------------ */
-
-static bool end_damaged(struct record_input *input, struct record_piece *piece,
-			const char *why)
+/* @return the bytes that are there of the next line, and in @ret_end its line feed; NULL: there is none */
+static size_t find_line(const struct record_input *input, char **ret_end)
 {
-	piece->kind = PIECE_DAMAGED;
-	piece->why = why;
-	input->state = SCAN_BETWEEN;
-	return true;
+	const size_t len = input->bytes.len - input->start;
+
+	*ret_end = len ? memchr(input->bytes.bytes + input->start, '\n', len) :
+			 NULL;
+	return *ret_end ? (size_t)(*ret_end - input->bytes.bytes) - input->start :
+			  len;
 }
 
-/* The rest of the line makes no further piece. */
-static bool end_too_long(struct record_input *input, struct record_piece *piece)
+/* Find the kind of a line, the first bytes of which are there. */
+static void judge_line(struct record_line *line)
 {
-	end_damaged(input, piece, "it is longer than 1 MiB");
-	input->state = SCAN_TAIL;
-	return true;
-}
+	const char *at;
 
-static bool step_between(struct record_input *input, char c)
-{
-	static const char allowed[] = " \t\r\n[],\x1e"; /* RFC 7464 */
-	const bool is_between =
-		input->state == SCAN_TAIL ? c != '\n' : c && strchr(allowed, c);
-
-	if (is_between || c == '\n') {
-		if (c == '\n')
-			input->state = SCAN_BETWEEN;
-		input->at++;
-		return false;
-	}
-	if (input->at > input->start)
-		return true;
-	input->state = c == '{' ? SCAN_RECORD : SCAN_DAMAGED;
-	input->depth = 0;
-	input->is_string = input->is_escaped = input->is_new_line = false;
-	return false;
-}
-
-static bool step_damaged(struct record_input *input, char c,
-			 struct record_piece *piece)
-{
-	if (input->at++ - input->start == INPUT_RECORD_MAX)
-		return end_too_long(input, piece);
-	return c == '\n' && end_damaged(input, piece, "it is no JSON object");
-}
-
-/*
- * A record that was cut off is not to take those in the lines behind it. Where objects have several lines,
- * only the first one begins with a brace at its very beginning.
- */
-static bool may_continue(const struct record_input *input, char c)
-{
-	static const char begins[] = "\"{}[],:-0123456789tfn";
-
-	return c && strchr(begins, c) && (c != '{' || input->at > input->line);
-}
-
-static bool end_record(struct record_input *input, struct record_piece *piece)
-{
-	char *text = input->bytes.bytes + input->start;
-	char *end = input->bytes.bytes + input->at;
-
-	input->saved = input->at < input->bytes.len ? *end : '\0';
-	*end = '\0';
-	piece->kind = PIECE_RECORD;
-	input->state = SCAN_BETWEEN;
-	if (json_parse(text).at)
-		return true;
-	end_damaged(input, piece, "it is no JSON object");
-	input->state = SCAN_TAIL;
-	return true;
-}
-
-static void step_string(struct record_input *input, char c)
-{
-	if (input->is_escaped)
-		input->is_escaped = false;
-	else if (c == '\\')
-		input->is_escaped = true;
-	else if (c == '"')
-		input->is_string = false;
-}
-
-static bool step_record(struct record_input *input, char c,
-			struct record_piece *piece)
-{
-	if (input->at - input->start == INPUT_RECORD_MAX)
-		return end_too_long(input, piece);
-	if (input->is_new_line && c != ' ' && c != '\t' && c != '\r' &&
-	    c != '\n') {
-		if (!may_continue(input, c)) {
-			input->at = input->line;
-			return end_damaged(input, piece, "it is no JSON object");
-		}
-		input->is_new_line = false;
-	}
-	input->at++;
-	if (c == '\n') {
-		input->line = input->at;
-		input->is_new_line = true;
-		return input->is_string &&
-		       end_damaged(input, piece, "it is no JSON object");
-	}
-	if (input->is_string) {
-		step_string(input, c);
-		return false;
-	}
-	input->is_string = c == '"';
-	input->depth += c == '{' || c == '[';
-	input->depth -= c == '}' || c == ']';
-	return !input->depth && end_record(input, piece);
-}
-
-static bool step(struct record_input *input, struct record_piece *piece)
-{
-	const char c = input->bytes.bytes[input->at];
-
-	switch (input->state) {
-	case SCAN_RECORD:
-		return step_record(input, c, piece);
-	case SCAN_DAMAGED:
-		return step_damaged(input, c, piece);
-	default:
-		return step_between(input, c);
+	line->kind = LINE_DAMAGED;
+	line->why = "it is no JSON object";
+	if (line->len > INPUT_RECORD_MAX) {
+		line->why = "it is longer than 1 MiB";
+	} else if (strspn(line->text, " \t\r") == line->len) {
+		line->kind = LINE_BLANK;
+	} else if (strlen(line->text) == line->len) {
+		at = json_parse(line->text).at;
+		if (at && *at == '{')
+			line->kind = LINE_RECORD;
 	}
 }
 
-/* The last piece is no longer used. */
-static void pass_piece(struct record_input *input)
+int record_input_next(struct record_input *input, struct record_line *ret_line)
 {
-	char *at, *end;
+	char *end;
+	size_t len;
 
-	if (!input->taken)
-		return;
-	at = input->bytes.bytes + input->start;
-	end = at + input->taken;
-	if (input->saved)
-		*end = input->saved;
-	input->saved = '\0';
-	for (; (at = memchr(at, '\n', (size_t)(end - at))); at++)
-		input->number++;
-	input->start += input->taken;
-	input->taken = 0;
-}
+	while ((len = find_line(input, &end)) <= INPUT_RECORD_MAX && !end &&
+	       !input->is_at_end) {
+		int r = read_more(input);
 
-int record_input_next(struct record_input *input, struct record_piece *ret_piece)
-{
-	bool is_found = false;
-
-	pass_piece(input);
-	*ret_piece = (struct record_piece){ .kind = PIECE_BETWEEN };
-	while (!is_found) {
-		bool has_some = input->at > input->start;
-		int r;
-
-		if (input->at < input->bytes.len) {
-			is_found = step(input, ret_piece);
-			continue;
-		}
-		/* Text between records need not be complete. */
-		is_found = has_some &&
-			   (input->is_at_end || input->state == SCAN_BETWEEN ||
-			    input->state == SCAN_TAIL);
-		if (is_found && input->state != SCAN_BETWEEN &&
-		    input->state != SCAN_TAIL)
-			end_damaged(input, ret_piece, "it is no JSON object");
-		if (is_found)
-			break;
-		if (input->is_at_end)
-			return 0;
-		r = read_more(input);
 		if (r)
 			return r;
 	}
-	input->taken = input->at - input->start;
-	ret_piece->text = input->bytes.bytes + input->start;
-	ret_piece->len = input->taken;
+	if (!len && !end)
+		return 0;
+	*ret_line = (struct record_line){
+		.kind = LINE_BLANK,
+		.text = input->bytes.bytes + input->start,
+		.len = len,
+		.has_end = end,
+	};
+	ret_line->text[len] = '\0';
+	if (!input->is_rest) {
+		input->number++;
+		judge_line(ret_line);
+	}
+	input->is_rest = !end;
+	input->start += len + !!end;
 	return 1;
 }
 
-/* Format the position of the last piece, such as "flows.json:12". @return @buf */
+/* Format the position of the last line, such as "flows.json:12". @return @buf */
 static const char *record_input_place(const struct record_input *input,
 				      char *buf, size_t size)
 {
@@ -301,15 +169,15 @@ int record_reader_read(struct record_reader *reader, const char *path,
 		       void *user)
 {
 	struct record_input input;
-	struct record_piece piece;
+	struct record_line line;
 	int r = record_input_open(&input, path), taken = 0;
 
-	while (!r && !taken && (r = record_input_next(&input, &piece)) > 0) {
+	while (!r && !taken && (r = record_input_next(&input, &line)) > 0) {
 		r = 0;
-		if (piece.kind == PIECE_DAMAGED)
-			record_reader_refuse(reader, &input, piece.why);
-		else if (piece.kind == PIECE_RECORD)
-			taken = take(&input, piece.text, user);
+		if (line.kind == LINE_DAMAGED)
+			record_reader_refuse(reader, &input, line.why);
+		else if (line.kind == LINE_RECORD)
+			taken = take(&input, line.text, user);
 	}
 	if (r < 0)
 		record_reader_fail(reader, path, r);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/*
- * Splits a file into JSON objects and the text between them: line feeds in lines of JSON; brackets
- * and commas in arrays. An object may have several lines.
- */
+/* Reads lines of JSON, a JSON object on each. */
 #ifndef NETOBS_CLI_ANNOTATE_RECORD_INPUT_H
 #define NETOBS_CLI_ANNOTATE_RECORD_INPUT_H
 
@@ -13,38 +10,30 @@
 
 #include "base/buffer.h"
 
-enum { INPUT_RECORD_MAX = 1 << 20 }; /* bytes; longer ones are no records */
+enum { INPUT_RECORD_MAX = 1 << 20 }; /* bytes; longer lines are no records */
 
-/* A piece of the file; all pieces together are the whole file. */
-struct record_piece {
+/* A line of the file, or a part of one that is too long; all lines together are the whole file. */
+struct record_line {
 	enum {
-		PIECE_BETWEEN, /* white space, brackets, commas */
-		PIECE_RECORD,
-		PIECE_DAMAGED, /* neither, to the end of a line */
+		LINE_RECORD,
+		LINE_DAMAGED, /* it is no record */
+		LINE_BLANK,   /* or the rest of a line that is too long */
 	} kind;
-	char *text; /* valid until the next piece is read; of records, which are JSON objects, a NUL follows */
+	char *text; /* valid until the next line is read; a NUL follows */
 	size_t len;
+	bool has_end;	 /* a line feed follows in the file */
 	const char *why; /* why it is damaged */
 };
 
 struct record_input {
 	const char *path; /* "-": standard input */
 	FILE *flushed;	  /* before the input is waited for; NULL: none */
-	uint64_t number;  /* line in which the last piece begins, from 1 */
+	uint64_t number;  /* of the last line, from 1 */
 	int fd;
 	bool is_at_end;
+	bool is_rest; /* the next bytes belong to the last line */
 	struct buffer bytes;
-	size_t start; /* start of the piece in @bytes */
-	size_t taken; /* bytes of the last piece */
-	char saved;   /* the byte that the NUL behind it has replaced */
-
-	/* State after the bytes from @start to @at. */
-	enum { SCAN_BETWEEN, SCAN_RECORD, SCAN_DAMAGED, SCAN_TAIL } state;
-	size_t at;
-	size_t line;	    /* start of the line that contains @at */
-	unsigned int depth; /* open brackets */
-	bool is_string, is_escaped;
-	bool is_new_line; /* only white space is before @at in its line */
+	size_t start; /* start of the next line in @bytes */
 };
 
 /**
@@ -55,7 +44,7 @@ struct record_input {
 int record_input_open(struct record_input *ret_input, const char *path);
 
 /** @return 1; 0: there are no more; or -errno */
-int record_input_next(struct record_input *input, struct record_piece *ret_piece);
+int record_input_next(struct record_input *input, struct record_line *ret_line);
 
 void record_input_close(struct record_input *input);
 
