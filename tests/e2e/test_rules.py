@@ -78,10 +78,6 @@ class Rules(ExactTest):
         result.check_conservation()
         self.assertEqual([20, 40],
                          [rule["packets"] for rule in result.stats["rules"]])
-        text = observer.flows(self.lab, "-o", "table", "--stats", "-r", packets,
-                              "--rules", self.path).errors
-        self.assertIn("reject udp dst port 51", text)
-        self.assertIn("accept by default", text)
 
     def test_rules_sample_by_themselves(self):
         """Records, groups and counts of each rule follow its sampling."""
@@ -110,7 +106,6 @@ class Rules(ExactTest):
         text = table.lines().read()
         for words in "UDP (1:4)", "UDP (all)", "sampled at different rates":
             self.assertIn(words, text)
-        self.assertIn("sampled out", table.errors)
 
     def check_replaced(self, *arguments):
         lists = (("accept udp src portrange 1-30000", "accept ip or not ip",

@@ -72,7 +72,7 @@ enum args_result flows_take_rules(const struct args_command *command,
 /** Show the records of the running service. @return an exit status */
 int flows_live(const struct flows_request *request);
 
-/* Print statistics on stderr: for people if the output is tables, for programs otherwise. */
+/* Print statistics on stderr, as a line of JSON. */
 void flows_print_stats(const struct flows_request *request,
 		       const struct netobs *ctx);
 

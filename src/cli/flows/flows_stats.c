@@ -9,7 +9,6 @@
 
 #include "base/json.h"
 #include "service/options/conn_stats.h"
-#include "service/text/human.h"
 
 enum { RULE_JSON_MAX = 6 * 4096 + 256 }; /* all of an expression escaped */
 
@@ -67,39 +66,15 @@ static void print_connections_json(const struct netobs *ctx)
 		fprintf(stderr, ",%.*s", len - 2, text + 1);
 }
 
-static void print_stats_text(const struct flows_request *request,
-			     const struct netobs *ctx,
-			     const struct netobs_stats *stats)
-{
-	const struct rules *rules = &request->config.rules;
-	struct netobs_count count, out;
-
-	human_stats(stderr, stats);
-	conn_stats_print(stderr, ctx);
-	for (uint32_t i = 0;
-	     rules->default_action && !netobs_rule_count_get(ctx, i, &count) &&
-	     !netobs_rule_sampled_out_get(ctx, i, &out);
-	     i++) {
-		if (i < rules->n)
-			human_rule(stderr, rules_action(rules->list[i].action),
-				   rules->list[i].filter, &count, &out);
-		else if (i == rules->n)
-			human_rule(stderr, rules_action(rules->default_action),
-				   "by default", &count, &out);
-		else if (count.packets)
-			human_rule(stderr, "rules", "that were replaced",
-				   &count, &out);
-	}
-}
-
 /* The library's object, and in it more members: what became of the records, and the rules. */
-static void print_stats_json(const struct flows_request *request,
-			     const struct netobs *ctx,
-			     const struct netobs_stats *stats)
+void flows_print_stats(const struct flows_request *request,
+		       const struct netobs *ctx)
 {
+	NETOBS_OPTS(netobs_stats, stats);
 	const char *before = "";
 	char text[4096];
-	int len = netobs_stats_json(stats, text, sizeof(text));
+	int len = netobs_stats_get(ctx, &stats) ?:
+			  netobs_stats_json(&stats, text, sizeof(text));
 
 	if (len <= 0)
 		return;
@@ -115,22 +90,6 @@ static void print_stats_json(const struct flows_request *request,
 		print_rules_json(request, ctx);
 	print_connections_json(ctx);
 	fputs("}\n", stderr);
-}
-
-void flows_print_stats(const struct flows_request *request,
-		       const struct netobs *ctx)
-{
-	struct netobs_stats stats = { .sz = sizeof(stats) };
-	bool is_for_people = true;
-
-	if (netobs_stats_get(ctx, &stats) < 0)
-		return;
-	for (size_t i = 0; i < request->outputs.n; i++)
-		is_for_people &= output_is_for_people(&request->outputs.list[i]);
-	if (is_for_people)
-		print_stats_text(request, ctx, &stats);
-	else
-		print_stats_json(request, ctx, &stats);
 }
 
 void flows_print_alerts(const struct flows_request *request,

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "conn_stats.h"
 
-#include <inttypes.h>
-
 #include <netobs/connection.h>
 
 void conn_stats_json(struct json *json, const struct netobs *ctx)
@@ -24,29 +22,4 @@ void conn_stats_json(struct json *json, const struct netobs *ctx)
 	json_key_u64(json, "refused_packets", stats.refused_packets);
 	json_key_u64(json, "contended_packets", stats.contended_packets);
 	json_close(json, '}');
-}
-
-static void print_some(FILE *file, const char *what, uint64_t n, const char *unit)
-{
-	if (n)
-		fprintf(file, "%-22s %12" PRIu64 " %s\n", what, n, unit);
-}
-
-void conn_stats_print(FILE *file, const struct netobs *ctx)
-{
-	struct netobs_connection_stats stats = { .sz = sizeof(stats) };
-
-	if (netobs_connection_stats_get(ctx, &stats))
-		return;
-	fprintf(file, "%-22s %12" PRIu64 " of %" PRIu64 " places\n",
-		"connections", stats.used, stats.capacity);
-	print_some(file, "  made room: half-open", stats.evicted_half_open,
-		   "connections");
-	print_some(file, "  made room: closed", stats.evicted_closed,
-		   "connections");
-	print_some(file, "  made room: idle", stats.evicted_idle, "connections");
-	print_some(file, "  not measured: full", stats.refused_packets,
-		   "packets");
-	print_some(file, "  not measured: busy", stats.contended_packets,
-		   "packets");
 }

@@ -3,16 +3,11 @@
 #ifndef NETOBS_SERVICE_OPTIONS_CONN_STATS_H
 #define NETOBS_SERVICE_OPTIONS_CONN_STATS_H
 
-#include <stdio.h>
-
 #include <netobs/netobs.h>
 
 #include "base/json.h"
 
 /* Add them as the member "connections" of an object. */
 void conn_stats_json(struct json *json, const struct netobs *ctx);
-
-/* Print them as lines below those of human_stats(). */
-void conn_stats_print(FILE *file, const struct netobs *ctx);
 
 #endif

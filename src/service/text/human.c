@@ -255,63 +255,7 @@ const char *human_sampled(enum netobs_sampling mode)
 	return mode == NETOBS_SAMPLE_FLOWS ? "flows" : "packets";
 }
 
-/* ---- Statistics ----------------------------------------------------------------- */
-
-static void print_count(FILE *file, const char *name, const char *reason,
-			const struct netobs_count *count)
-{
-	char bytes[16], what[40];
-
-	human_bytes(bytes, sizeof(bytes), count->bytes);
-	snprintf(what, sizeof(what), "%s%s%s", name, *reason ? ": " : "", reason);
-	fprintf(file, "%-22s %12llu packets %10s\n", what,
-		(unsigned long long)count->packets, bytes);
-}
-
-static void print_some(FILE *file, const char *name, const char *reason,
-		       const struct netobs_count *count)
-{
-	if (count->packets)
-		print_count(file, name, reason, count);
-}
-
-void human_stats(FILE *file, const struct netobs_stats *stats)
-{
-	print_count(file, "seen", "", &stats->seen);
-	print_count(file, "exported", "", &stats->exported);
-	print_some(file, "pending", "", &stats->pending);
-	print_some(file, "filtered", "", &stats->filtered);
-	print_some(file, "  in small records", "", &stats->small);
-	print_some(file, "sampled out", "", &stats->sampled_out);
-	for (unsigned int i = 0; netobs_unparsed_name(i); i++)
-		print_some(file, "unparsed", netobs_unparsed_name(i),
-			   &stats->unparsed[i]);
-	for (unsigned int i = 0; netobs_lost_name(i); i++)
-		print_some(file, "lost", netobs_lost_name(i), &stats->lost[i]);
-	print_some(file, "dropped by the kernel", "", &stats->drops);
-	print_some(file, "  in flows", "", &stats->drops_in_flows);
-	print_some(file, "  pending", "", &stats->drops_pending);
-	print_some(file, "  without a flow", "", &stats->drops_no_flow);
-	print_some(file, "  without addresses", "", &stats->drops_no_tuple);
-	print_some(file, "  without room", "", &stats->drops_no_room);
-}
-
-void human_rule(FILE *file, const char *action, const char *filter,
-		const struct netobs_count *count,
-		const struct netobs_count *sampled_out)
-{
-	char bytes[16], text[64];
-
-	human_bytes(bytes, sizeof(bytes), count->bytes);
-	snprintf(text, sizeof(text), "%s %.50s%s", action, filter,
-		 strlen(filter) > 50 ? "..." : "");
-	safe_cell(text);
-	fprintf(file, "rule %30llu packets %10s  %s\n",
-		(unsigned long long)count->packets, bytes, text);
-	if (sampled_out->packets)
-		fprintf(file, "  sampled out %21llu packets\n",
-			(unsigned long long)sampled_out->packets);
-}
+/* ---- Packets, processes and translations --------------------------------------- */
 
 uint64_t human_lost_packets(const struct netobs_stats *stats)
 {

@@ -13,7 +13,6 @@
 
 #include "base/text.h"
 
-struct netobs_count;
 struct netobs_process;
 struct netobs_stats;
 
@@ -49,14 +48,6 @@ void human_where(char *buf, size_t size, const struct netobs_flow *flow);
 
 /* @return the plural noun of the unit that --sampling samples */
 const char *human_sampled(enum netobs_sampling mode);
-
-/* Print the outcomes of packets: a line for each term of the sum that is not zero. */
-void human_stats(FILE *file, const struct netobs_stats *stats);
-
-/* A line with the counts of a rule and the beginning of its filter. */
-void human_rule(FILE *file, const char *action, const char *filter,
-		const struct netobs_count *count,
-		const struct netobs_count *sampled_out);
 
 uint64_t human_lost_packets(const struct netobs_stats *stats);
 
