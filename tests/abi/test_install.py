@@ -290,7 +290,6 @@ class Install(unittest.TestCase):
     def test_documentation_is_installed(self):
         for path in ("man/man8/netobsctl.8", "man/man3/netobs.3",
                      "bash-completion/completions/netobsctl",
-                     "fish/vendor_completions.d/netobsctl.fish",
                      "zsh/site-functions/_netobsctl",
                      "doc/netobs/README.md", "doc/netobs/LICENSE",
                      "doc/netobs/docs/metrics.md", "doc/netobs/examples/embed.c"):

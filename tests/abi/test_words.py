@@ -3,7 +3,7 @@
 # Cost: 55
 """Every verb, flag, value, JSON field and counter is where it is documented:
 in -h, in the man page and in the completion, and nowhere without being there."""
-# Needs: zsh fish
+# Needs: zsh
 
 import json
 import os
@@ -92,16 +92,6 @@ def complete(*words):
                           capture_output=True, text=True, timeout=60, check=True)
     assert not done.stderr, done.stderr
     return set(done.stdout.split())
-
-
-def complete_fish(*words):
-    """The same in fish, with what -h says of each word."""
-    script = 'source $argv[1]; complete -C "$argv[2]"'
-    done = subprocess.run(["fish", "--no-config", "-c", script, COMPLETIONS / "netobsctl.fish",
-                           " ".join(("netobsctl",) + words)],
-                          capture_output=True, text=True, timeout=60, check=True)
-    assert not done.stderr, done.stderr
-    return dict((line.split("\t") + [""])[:2] for line in done.stdout.splitlines())
 
 
 # In a shell of its own, as completion needs one: types each line from $3 on, presses the tab key,
@@ -217,7 +207,7 @@ class Words(unittest.TestCase):
                          for flag in re.findall(r"^(?:(-\w), )?(--[\w-]+)", line)[0] if flag]
                 self.assertEqual(sorted(flags), sorted(set(flags)))
 
-    def test_other_shells_offer_the_same(self):
+    def test_zsh_offers_the_same(self):
         expected = {("",): self.verbs | {"-h", "--help", "--version"},
                     ("help", ""): self.verbs,
                     ("flows", "--by", "src,tun"): {"tunnel"}}
@@ -230,23 +220,12 @@ class Words(unittest.TestCase):
                      ("capture", "--listen", "")):
             expected[line] = complete(*line)
         for line, offered in zip(expected, complete_zsh(*expected)):
-            with self.subTest(shell="zsh", line=line):
+            with self.subTest(line=line):
                 self.assertEqual(offered, expected[line])
 
-        expected[("",)] = self.verbs
-        expected["flows", "--by", "src,tun"] = {"src,tunnel"}
-        for line, words in expected.items():
-            with self.subTest(shell="fish", line=line):
-                offered = set(complete_fish(*line))
-                if line[-1] == "-":
-                    offered = {word for word in offered if "=" not in word}
-                self.assertEqual(offered, words)
-
-    def test_other_shells_complete_interfaces_and_files(self):
+    def test_zsh_completes_interfaces_and_files(self):
         file = ROOT / "CONTRIBUTING.md"
         line = ("flows", "-r", str(file)[:-4])
-        self.assertIn("lo", complete_fish("flows", "-i", ""))
-        self.assertIn(str(file), complete_fish(*line))
         interfaces, files = complete_zsh(("flows", "-i", ""), line)
         self.assertIn("lo", interfaces)
         self.assertIn(file.name, files)
