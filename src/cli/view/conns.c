@@ -105,15 +105,9 @@ static void compare_with_before(const struct conns *conns, struct conn *conn)
 					  sizeof(*conns->before), compare_keys) :
 				  NULL;
 
-	for (int i = 0; i < CONN_WAYS; i++) {
-		struct conn_way *way = &conn->ways[i];
-
-		way->recent_bytes =
-			way->bytes - (before ? before->ways[i].bytes : 0);
-		way->recent_retransmits =
-			way->retransmits -
-			(before ? before->ways[i].retransmits : 0);
-	}
+	for (int i = 0; i < CONN_WAYS; i++)
+		conn->ways[i].recent_bytes = conn->ways[i].bytes -
+					     (before ? before->ways[i].bytes : 0);
 }
 
 void conns_end(struct conns *conns, enum conns_sort sort)

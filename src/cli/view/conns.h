@@ -20,7 +20,7 @@ struct conn_latency {
 struct conn_way {
 	struct conn_latency rtt, app;
 	uint64_t bytes, retransmits; /* since the connection began */
-	uint64_t recent_bytes, recent_retransmits; /* since the moment before */
+	uint64_t recent_bytes;	     /* since the moment before */
 };
 
 /* Identifies a connection: the first members, which compare as bytes. */
