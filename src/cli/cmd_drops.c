@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <net/if.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +52,6 @@ struct drops {
 	char *filter; /* NULL: all */
 	struct netobs *observer;
 	struct drop_rows rows;
-	struct drop_counters counters; /* counters of the tables */
 };
 
 static bool is_json(const struct drops *drops)
@@ -62,6 +60,15 @@ static bool is_json(const struct drops *drops)
 }
 
 /* ---- Records --------------------------------------------------------------------------- */
+
+/* @return whether @names have @name, or are none */
+static bool is_selected(const struct args_list *names, const char *name)
+{
+	for (size_t i = 0; i < names->n; i++)
+		if (!strcmp(names->items[i], name))
+			return true;
+	return !names->n;
+}
 
 static void on_drop(const struct netobs_record *record, void *user)
 {
@@ -104,7 +111,6 @@ static void show_table(struct drops *drops)
 		return;
 	if (drops->rows.n || drops->verb.live.is_screen)
 		print_rows(drops);
-	drop_counters_print(&drops->counters, &drops->options.interfaces);
 	if (drops->rows.is_out_of_memory)
 		fprintf(stderr, "netobsctl drops: cannot keep all drops: %s\n",
 			strerror(ENOMEM));
@@ -144,7 +150,6 @@ static int start_drops(void *object)
 	if (is_json(drops))
 		return 0;
 	print_rows(drops); /* the headings */
-	drop_counters_print(&drops->counters, &drops->options.interfaces);
 	verb_flush(&drops->verb);
 	return 0;
 }
@@ -194,27 +199,7 @@ static int run_drops(struct drops *drops)
 	status = verb_run(&drops->verb);
 	netobs_free(drops->observer);
 	drop_rows_clear(&drops->rows);
-	drop_counters_clear(&drops->counters);
 	return status;
-}
-
-/*
- * Drops have the names of the kernel: add these, beside those that are given, which may be names in other
- * namespaces. @return room for them; NULL: no memory
- */
-static void *add_real_names(struct args_list *interfaces)
-{
-	const size_t n = interfaces->n;
-	char(*names)[IF_NAMESIZE] = calloc(n + 1, sizeof(*names));
-	const char **items =
-		reallocarray(interfaces->items, 2 * n + 1, sizeof(*items));
-
-	interfaces->items = items ?: interfaces->items;
-	for (size_t i = 0; names && items && i < n; i++)
-		if (if_indextoname(if_nametoindex(items[i]), names[i]) &&
-		    strcmp(items[i], names[i]))
-			items[interfaces->n++] = names[i];
-	return items ? names : NULL;
 }
 
 int cmd_drops(int argc, char **argv)
@@ -222,7 +207,6 @@ int cmd_drops(int argc, char **argv)
 	struct drops drops = { .options.interval_ms = 1000 };
 	struct options *wanted = &drops.options;
 	int result = args_parse(&command, argc, argv, wanted);
-	void *names = add_real_names(&wanted->interfaces);
 
 	if (result == ARGS_RUN &&
 	    flows_join_filter(&command, &wanted->filter_words, &drops.filter) < 0)
@@ -232,12 +216,9 @@ int cmd_drops(int argc, char **argv)
 			      INTERVAL_MIN_MS);
 		result = EXIT_USAGE;
 	}
-	if (!names)
-		args_out_of_memory(&command);
 	if (result == ARGS_RUN)
 		result = run_drops(&drops);
 	free(drops.filter);
-	free(names);
 	args_list_clear(&wanted->filter_words);
 	args_list_clear(&wanted->interfaces);
 	return result;
