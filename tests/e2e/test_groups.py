@@ -114,7 +114,7 @@ class GroupsTest(GroupedTest):
         done = subprocess.run(["promtool", "check", "metrics"], input=text, text=True,
                               capture_output=True, check=False)
         self.assertEqual((0, "", ""), (done.returncode, done.stdout, done.stderr))
-        metrics.scrape(self.metrics, is_openmetrics=True)
+        metrics.scrape(self.metrics)
 
     def await_packets(self, packets):
         def find():

@@ -157,7 +157,6 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection,
 	struct httpd_answer answer = { .type = "text/plain",
 				       .body = refusal,
 				       .len = strlen(refusal) };
-	struct httpd_request asked = { .path = url };
 	unsigned int status = MHD_HTTP_METHOD_NOT_ALLOWED;
 
 	(void)version;
@@ -170,10 +169,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection,
 			*data_len = 0;
 			return MHD_YES;
 		}
-		asked.accept =
-			MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT) ?:
-				"";
-		status = httpd->answer(httpd->user, &asked, &answer);
+		status = httpd->answer(httpd->user, url, &answer);
 	}
 	return send_reply(connection, status, &answer);
 }

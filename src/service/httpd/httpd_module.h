@@ -16,12 +16,6 @@ extern const struct httpd_module netobs_httpd;
 
 struct httpd;
 
-/* A request. */
-struct httpd_request {
-	const char *path;   /* without a query */
-	const char *accept; /* the header field; "" without one */
-};
-
 struct httpd_answer {
 	const char *type; /* media type of the body */
 	const char *body; /* copied */
@@ -31,10 +25,10 @@ struct httpd_answer {
 /**
  * Answer a GET or HEAD request.
  *
+ * @param path  without a query
  * @return the status code, such as 200
  */
-typedef unsigned int httpd_answer_fn(void *user,
-				     const struct httpd_request *request,
+typedef unsigned int httpd_answer_fn(void *user, const char *path,
 				     struct httpd_answer *ret_answer);
 
 struct httpd_module {

@@ -20,9 +20,9 @@ struct metrics {
 	struct metrics_config config;
 	const struct metrics_source *source;
 	struct metrics_values values;
-	int64_t collected_ms;	      /* 0: never */
-	char *texts[METRICS_FORMATS]; /* formatted values; NULL: not yet */
-	size_t lens[METRICS_FORMATS];
+	int64_t collected_ms; /* 0: never */
+	char *text;	      /* formatted values; NULL: none yet */
+	size_t len;
 	int64_t written_ms;
 	bool is_stale; /* the file could not be written, which was logged */
 
@@ -35,72 +35,46 @@ struct metrics {
 
 /* ---- The text --------------------------------------------------------------------- */
 
-static void forget_texts(struct metrics *metrics)
-{
-	for (int i = 0; i < METRICS_FORMATS; i++)
-		free(TAKE_PTR(metrics->texts[i]));
-}
-
-static int collect_metrics(struct metrics *metrics)
+static int make_text(struct metrics *metrics)
 {
 	int err;
 
-	forget_texts(metrics);
+	free(TAKE_PTR(metrics->text));
 	err = metrics_collect(metrics->source, &metrics->values);
 	metrics->collected_ms = err ? 0 : now_ms();
-	return err;
+	if (err)
+		return err;
+	return metrics_format(&metrics->values, &metrics->text, &metrics->len);
 }
 
 /* However many ask, and however often, the text is made a few times per second. */
-static int find_text(struct metrics *metrics, enum metrics_format format)
-{
-	int err = 0;
-
-	if (!metrics->collected_ms ||
-	    now_ms() - metrics->collected_ms >= METRICS_AGE_MS)
-		err = collect_metrics(metrics);
-	if (err)
-		return err;
-	return metrics->texts[format] ? 0 :
-					metrics_format(&metrics->values, format,
-						       &metrics->texts[format],
-						       &metrics->lens[format]);
-}
-
 const char *metrics_text(struct metrics *metrics)
 {
-	return find_text(metrics, METRICS_PROMETHEUS) < 0 ?
-		       NULL :
-		       metrics->texts[METRICS_PROMETHEUS];
+	if (metrics->text && metrics->collected_ms &&
+	    now_ms() - metrics->collected_ms < METRICS_AGE_MS)
+		return metrics->text;
+	return make_text(metrics) ? NULL : metrics->text;
 }
 
 /* ---- HTTP ------------------------------------------------------------------------- */
 
-static unsigned int answer_request(void *user,
-				   const struct httpd_request *request,
+static unsigned int answer_request(void *user, const char *path,
 				   struct httpd_answer *ret_answer)
 {
 	static const char elsewhere[] = "The metrics are at /metrics\n";
-	static const char *const types[] = {
-		[METRICS_PROMETHEUS] = "text/plain; version=0.0.4; charset=utf-8",
-		[METRICS_OPENMETRICS] =
-			"application/openmetrics-text; version=1.0.0; charset=utf-8",
-	};
-	enum metrics_format format =
-		strstr(request->accept, "application/openmetrics-text") ?
-			METRICS_OPENMETRICS :
-			METRICS_PROMETHEUS;
 	struct metrics *metrics = user;
 
 	*ret_answer = (struct httpd_answer){ "text/plain", elsewhere,
 					     strlen(elsewhere) };
-	if (strcmp(request->path, "/metrics") != 0)
-		return strcmp(request->path, "/") ? 404 : 200;
-	if (find_text(metrics, format) < 0)
+	if (strcmp(path, "/metrics") != 0)
+		return strcmp(path, "/") ? 404 : 200;
+	if (!metrics_text(metrics))
 		return 503;
-	*ret_answer = (struct httpd_answer){ types[format],
-					     metrics->texts[format],
-					     metrics->lens[format] };
+	*ret_answer = (struct httpd_answer){
+		"text/plain; version=0.0.4; charset=utf-8",
+		metrics->text,
+		metrics->len,
+	};
 	return 200;
 }
 
@@ -178,14 +152,9 @@ static int replace_textfile(const char *path, const char *text, size_t len)
 
 static int write_textfile(struct metrics *metrics)
 {
-	int err;
-
-	collect_metrics(metrics);
-	err = find_text(metrics, METRICS_PROMETHEUS);
-	return err ? err :
-		     replace_textfile(metrics->config.textfile,
-				      metrics->texts[METRICS_PROMETHEUS],
-				      metrics->lens[METRICS_PROMETHEUS]);
+	return make_text(metrics) ?:
+		       replace_textfile(metrics->config.textfile, metrics->text,
+					metrics->len);
 }
 
 static void note_written(struct metrics *metrics, int err)
@@ -281,7 +250,7 @@ void metrics_close(struct metrics *metrics)
 		metrics->module->close(metrics->httpd);
 	listen_close(&metrics->listener);
 	loop_close(&metrics->loop);
-	forget_texts(metrics);
+	free(metrics->text);
 	metrics_values_done(&metrics->values);
 	free(metrics);
 }

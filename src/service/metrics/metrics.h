@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Metrics of a process that observes flows, as Prometheus text and OpenMetrics: served over
- * HTTP, written to a file, or both. docs/metrics.md lists them.
+ * Metrics of a process that observes flows, as Prometheus text: served over HTTP,
+ * written to a file, or both. docs/metrics.md lists them.
  *
  * A context, its outputs and its rules are read when the metrics are asked for, at most each
  * METRICS_AGE_MS, and nothing here waits: neither for clients nor for the context.

@@ -95,20 +95,14 @@ int metrics_collect(const struct metrics_source *source,
 
 void metrics_values_done(struct metrics_values *values);
 
-enum metrics_format {
-	METRICS_PROMETHEUS,
-	METRICS_OPENMETRICS,
-	METRICS_FORMATS
-};
-
 /**
  * Format all metrics.
  *
  * @param ret_text  the caller's, to be freed
  * @return 0 or -ENOMEM
  */
-int metrics_format(const struct metrics_values *values,
-		   enum metrics_format format, char **ret_text, size_t *ret_len);
+int metrics_format(const struct metrics_values *values, char **ret_text,
+		   size_t *ret_len);
 
 /* ---- Metrics table --------------------------------------------------------------------- */
 

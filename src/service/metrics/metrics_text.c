@@ -12,7 +12,6 @@
 
 struct text {
 	FILE *file;
-	enum metrics_format format;
 	const struct metrics_values *values;
 };
 
@@ -75,11 +74,9 @@ static void write_value(struct text *text, uint64_t value, unsigned int digits)
 	fputc('\n', text->file);
 }
 
-static bool ends_in(const char *name, const char *suffix)
+static const char *suffix_of(const struct metric *metric)
 {
-	size_t len = strlen(name), suffix_len = strlen(suffix);
-
-	return len > suffix_len && !strcmp(name + len - suffix_len, suffix);
+	return metric->type == COUNTER ? "_total" : "";
 }
 
 static void write_head(struct text *text, const struct metric *metric)
@@ -89,16 +86,10 @@ static void write_head(struct text *text, const struct metric *metric)
 		[GAUGE] = "gauge",
 		[HISTOGRAM] = "histogram",
 	};
-	static const char *const units[] = { "bytes", "seconds" };
-	const bool is_open = text->format == METRICS_OPENMETRICS;
-	const char *suffix = metric->type == COUNTER && !is_open ? "_total" : "";
 
 	fprintf(text->file, "# HELP %s%s %s.\n# TYPE %s%s %s\n", metric->name,
-		suffix, metric->help, metric->name, suffix, types[metric->type]);
-	for (size_t i = 0; is_open && i < ARRAY_SIZE(units); i++)
-		if (ends_in(metric->name, units[i]))
-			fprintf(text->file, "# UNIT %s %s\n", metric->name,
-				units[i]);
+		suffix_of(metric), metric->help, metric->name,
+		suffix_of(metric), types[metric->type]);
 }
 
 /* Write "{LABELS,more}", without empty parts. */
@@ -125,8 +116,7 @@ static void write_counter(struct text *text, const struct metric *metric,
 			  const struct metrics_labels *labels,
 			  const uint64_t *value)
 {
-	write_name(text, metric, metric->type == COUNTER ? "_total" : "",
-		   labels, "");
+	write_name(text, metric, suffix_of(metric), labels, "");
 	write_value(text, *value, metric->digits);
 }
 
@@ -191,14 +181,12 @@ static void write_metrics(struct text *text)
 		write_head(text, metric);
 		write_series(text, metric);
 	}
-	if (text->format == METRICS_OPENMETRICS)
-		fputs("# EOF\n", text->file);
 }
 
-int metrics_format(const struct metrics_values *values,
-		   enum metrics_format format, char **ret_text, size_t *ret_len)
+int metrics_format(const struct metrics_values *values, char **ret_text,
+		   size_t *ret_len)
 {
-	struct text text = { .format = format, .values = values };
+	struct text text = { .values = values };
 	char *buf = NULL;
 	size_t size = 0;
 	bool has_failed;

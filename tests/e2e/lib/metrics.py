@@ -7,12 +7,10 @@ import re
 import socket
 
 from prometheus_client import parser
-from prometheus_client.openmetrics import parser as openmetrics
 
 from lib import lab
 
 SERVING = re.compile(r"serving metrics at (?:127\.0\.0\.1:(\d+)|unix:(\S+))")
-OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 
 
 def connect(where):
@@ -24,11 +22,11 @@ def connect(where):
     return connection
 
 
-def get(where, path="/metrics", method="GET", **headers):
+def get(where, path="/metrics", method="GET"):
     """The response, which has been read, and its body."""
     client = http.client.HTTPConnection("localhost")
     client.sock = connect(where)
-    client.request(method, path, headers=headers)
+    client.request(method, path)
     response = client.getresponse()
     body = response.read().decode()
     client.close()
@@ -45,9 +43,8 @@ def served_at(observer):
 class Samples:
     """All series of a text, by name and labels."""
 
-    def __init__(self, text, is_openmetrics=False):
-        parse = (openmetrics if is_openmetrics else parser).text_string_to_metric_families
-        self.families = list(parse(text))
+    def __init__(self, text):
+        self.families = list(parser.text_string_to_metric_families(text))
         self.series = {}
         for family in self.families:
             for sample in family.samples:
@@ -103,9 +100,8 @@ class Samples:
             raise AssertionError(f"{unit}: in all {totals}, at interfaces {sums}")
 
 
-def scrape(where, is_openmetrics=False):
-    headers = {"Accept": OPENMETRICS} if is_openmetrics else {}
-    response, text = get(where, **headers)
+def scrape(where):
+    response, text = get(where)
     if response.status != 200:
         raise AssertionError(f"{response.status}: {text}")
-    return Samples(text, is_openmetrics)
+    return Samples(text)
