@@ -144,8 +144,8 @@ class GroupsTest(GroupedTest):
                 self.assertEqual(sums(group["name"], series=kind), group[kind])
         text = self.status()
         self.assertRegex(text, rf"\n  few: by port: {SERIES} of {SERIES} series; \d+ flows\n"
-                         r"    without a series: \d+ packets, [\d.]+ %; [\d.]+ k?B, [\d.]+ %\n"
-                         r"    of series that have ended: \d+ packets, ")
+                         r"    without a series: \d+ of \d+ packets, [\d.]+ k?B of [\d.]+ [kM]?B\n"
+                         r"    of series that have ended: \d+ of \d+ packets, ")
         self.assertIn(f"\n  many: by src,dst,port: {len(PORTS)} of 500 series; ", text)
 
     def records(self, name):

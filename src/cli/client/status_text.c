@@ -45,20 +45,48 @@ static void print_member(struct json_value value, const char *member)
 	printf("%*s", atoi(how + (*how == 't' || *how == 'b')), text);
 }
 
+/* @return whether the value of a member is neither missing nor 0 nor "" */
+static bool has_member(struct json_value value, const char *member)
+{
+	char path[48], text[8];
+
+	snprintf(path, sizeof(path), "%.*s", (int)strcspn(member, ":}"), member);
+	json_get_text(value, path, text, sizeof(text));
+	return *text || get_number(value, path);
+}
+
 /*
  * Print @format, in which {PATH} is the number at a path in @value, {PATH:16} one in 16 columns,
- * {PATH:b} bytes, and {PATH:t} a text; "-8" aligns to the left. Nothing is printed of a missing value.
+ * {PATH:b} bytes, and {PATH:t} a text; "-8" aligns to the left. Text in brackets is printed if its
+ * first value is not 0 or empty. Nothing is printed of a missing value.
  */
 static void print(struct json_value value, const char *format)
 {
 	if (!value.at)
 		return;
-	for (const char *brace; (brace = strchr(format, '{'));
-	     format = strchr(brace, '}') + 1) {
-		printf("%.*s", (int)(brace - format), format);
-		print_member(value, brace + 1);
+	for (; *format; format++) {
+		if (*format == '{') {
+			print_member(value, format + 1);
+			format = strchr(format, '}');
+		} else if (*format == '[') {
+			if (!has_member(value, strchr(format, '{') + 1))
+				format = strchr(format, ']');
+		} else if (*format != ']') {
+			putchar(*format);
+		}
 	}
-	fputs(format, stdout);
+}
+
+/* Print @format for each item of a list, and before the first one @heading. */
+static void print_list(struct json_value list, const char *heading,
+		       const char *format)
+{
+	struct json_item item = { 0 };
+
+	for (; json_next(list, &item); heading = "") {
+		fputs(heading, stdout);
+		print(item.value, format);
+	}
 }
 
 /* Print the time from @since_ms to that of the status. */
@@ -161,17 +189,6 @@ static void print_packets(struct json_value status)
 	      "pending {pending_packets}\n");
 }
 
-/* The container or pod at the other end of a pair. */
-static void print_container(struct json_value interface)
-{
-	char text[TEXT_MAX];
-
-	if (*get_text(interface, "container_id", &text))
-		print(interface, "    to container {container_id:t}\n");
-	if (*get_text(interface, "pod_uid", &text))
-		print(interface, "    to pod {pod_uid:t}\n");
-}
-
 /* Packets seen, and below them the packets that are in no flow. */
 static void print_crossings(const char *name, struct json_value crossings)
 {
@@ -196,11 +213,9 @@ static void print_interfaces(struct json_value status)
 	struct json_item item = { 0 };
 	char netns[TEXT_MAX], interface[TEXT_MAX], name[2 * TEXT_MAX + 8];
 
-	print(status, "\nInterfaces: {observed_interfaces} observed");
-	if (get_number(status, "shadowed_directions"))
-		print(status,
-		      ", {shadowed_directions} directions where other programs may hide packets");
-	printf("\n");
+	print(status,
+	      "\nInterfaces: {observed_interfaces} observed"
+	      "[, {shadowed_directions} directions where other programs may hide packets]\n");
 	while (json_next(json_get(status, "interfaces"), &item)) {
 		get_text(item.value, "netns", &netns);
 		get_text(item.value, "name", &interface);
@@ -208,124 +223,30 @@ static void print_interfaces(struct json_value status)
 			 *netns ? "/" : "", interface);
 		print_crossings(name, json_get(item.value, "ingress"));
 		print_crossings("  out", json_get(item.value, "egress"));
-		print_container(item.value);
+		print(item.value, "[    to container {container_id:t}\n]"
+				  "[    to pod {pod_uid:t}\n]");
 	}
 }
 
-static void print_rule(struct json_value rule)
-{
-	print(rule, "  {action:t-8} {packets:16} packets  {filter:t}\n");
-	if (get_number(rule, "sampled_out.packets"))
-		print(rule, "           {sampled_out.packets:16} sampled out\n");
-}
-
-static void print_rules(struct json_value status)
-{
-	struct json_value rules = json_get(status, "rules");
-	struct json_item item = { 0 };
-
-	if (!rules.at)
-		return;
-	printf("\nRules\n");
-	while (json_next(rules, &item))
-		print_rule(item.value);
-}
-
-static void print_alert(struct json_value alert)
-{
-	char name[TEXT_MAX];
-
-	print(alert, *get_text(alert, "name", &name) ? "  {name:t}: " : "  ");
-	print(alert,
-	      "{rule:t}\n    {fired} alerts; {held} not sent because of hold, "
-	      "{limited} because of limit; {lost} lost\n");
-}
-
-static void print_alerts(struct json_value status)
-{
-	struct json_item item = { 0 };
-	bool is_first = true;
-
-	while (json_next(json_get(status, "alerts"), &item)) {
-		if (is_first)
-			printf("\nAlerts\n");
-		is_first = false;
-		print_alert(item.value);
-	}
-}
-
-static void print_drops(struct json_value status)
+/* Print what rules, of packets and of alerts, have decided, and dropped packets. */
+static void print_decisions(struct json_value status)
 {
 	const struct json_value drops = json_get(status, "drops");
-	struct json_item item = { 0 };
-	char reason[TEXT_MAX];
 
-	if (!drops.at)
-		return;
-	printf("\nDrops\n");
-	while (json_next(json_get(drops, "reasons"), &item))
-		print(item.value, *get_text(item.value, "reason", &reason) ?
-					  "  {reason:t} ({kind:t}): {packets}\n" :
-					  "  no reason ({kind:t}): {packets}\n");
+	print_list(json_get(status, "rules"), "\nRules\n",
+		   "  {action:t-8} {packets:16} packets  {filter:t}\n"
+		   "[           {sampled_out.packets:16} sampled out\n]");
+	print_list(json_get(status, "alerts"), "\nAlerts\n",
+		   "  [{name:t}: ]{rule:t}\n    {fired} alerts; {held} not sent because of "
+		   "hold, {limited} because of limit; {lost} lost\n");
+	print(json_get(status, "sessions"),
+	      "\nSessions\n  {open} open; {ended} ended: {reported} reported, "
+	      "{left_out} of other processes, {lost} lost; {updates} reports of open ones\n");
+	print(drops, "\nDrops\n");
+	print_list(json_get(drops, "reasons"), "",
+		   "  {kind:t}[, {reason:t}]: {packets}\n");
 	print(drops,
 	      "  in no record: {lost} for want of room, {missed} in interrupts\n");
-}
-
-static void print_share(const char *label, struct json_value group,
-			const char *part)
-{
-	const struct json_value counts = json_get(group, part);
-	const uint64_t packets = get_number(counts, "packets");
-
-	if (!packets)
-		return;
-	printf("    %s: %" PRIu64 " packets, %.3g %%", label, packets,
-	       100.0 * (double)packets / (double)get_number(group, "all.packets"));
-	print(counts, "; {bytes:b}");
-	printf(", %.3g %%\n", 100.0 * (double)get_number(counts, "bytes") /
-				      (double)get_number(group, "all.bytes"));
-}
-
-/* Print the values that are observed. */
-static void print_group_health(struct json_value group)
-{
-	const struct json_value all = json_get(group, "all");
-	static const struct {
-		const char *key, *label;
-	} counts[] = {
-		{ "connections", "connections" },
-		{ "connections_failed", "of these failed" },
-		{ "retransmits", "segments retransmitted" },
-		{ "drop_packets", "packets dropped" },
-	};
-	const char *before = "    ";
-
-	for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
-		if (!json_get(all, counts[i].key).at)
-			continue;
-		printf("%s%" PRIu64 " %s", before,
-		       get_number(all, counts[i].key), counts[i].label);
-		before = ", ";
-	}
-	if (*before == ',')
-		putchar('\n');
-}
-
-static void print_groups(struct json_value status)
-{
-	const struct json_value groups = json_get(status, "groups");
-	struct json_item item = { 0 };
-
-	if (!groups.at)
-		return;
-	printf("\nGroups\n");
-	while (json_next(groups, &item)) {
-		print(item.value,
-		      "  {name:t}: by {by:t}: {series} of {max_series} series; {all.flows} flows\n");
-		print_group_health(item.value);
-		print_share("without a series", item.value, "other");
-		print_share("of series that have ended", item.value, "left");
-	}
 }
 
 static void print_drain_time(struct json_value drains, const char *label,
@@ -447,12 +368,7 @@ void status_print(struct json_value answer)
 	print_service(answer, status);
 	print_packets(status);
 	print_interfaces(status);
-	print_rules(status);
-	print_alerts(status);
-	print(json_get(status, "sessions"),
-	      "\nSessions\n  {open} open; {ended} ended: {reported} reported, "
-	      "{left_out} of other processes, {lost} lost; {updates} reports of open ones\n");
-	print_drops(status);
+	print_decisions(status);
 	print(json_get(status, "trace"),
 	      "\nTraced for alerts\n"
 	      "  connections now: {connections}; alerts: {armed} traced, {refused} refused, "
@@ -460,7 +376,16 @@ void status_print(struct json_value answer)
 	      "  journeys: {journeys}, {complete_journeys} of them complete\n"
 	      "  events: {events}; missing: {cut_by_connection} beyond max_events, "
 	      "{cut_by_rate} beyond max_rate, {lost_events} without room\n");
-	print_groups(status);
+	print_list(
+		json_get(status, "groups"), "\nGroups\n",
+		"  {name:t}: by {by:t}: {series} of {max_series} series; {all.flows} flows\n"
+		"[    {all.connections} connections, {all.connections_failed} failed\n]"
+		"[    {all.retransmits} segments retransmitted\n]"
+		"[    {all.drop_packets} packets dropped\n]"
+		"[    without a series: {other.packets} of {all.packets} packets, "
+		"{other.bytes:b} of {all.bytes:b}\n]"
+		"[    of series that have ended: {left.packets} of {all.packets} packets, "
+		"{left.bytes:b} of {all.bytes:b}\n]");
 	print_tables(status);
 	print_sinks(status);
 	print_totals(status);
