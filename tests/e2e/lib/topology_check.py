@@ -4,10 +4,8 @@
 import json
 import os
 from collections import defaultdict
-from dataclasses import replace
 
 from lib import lab
-from lib import topology_known
 from lib import topology_observed
 from lib import topology_truth
 from lib.observer import Observer, points
@@ -210,46 +208,6 @@ def observe(topology, attach=None):
         where.close()
 
 
-def reduced(topology, wrong):
-    """The topology without the parts that the failure does not need, and what is wrong then."""
-    for view in topology.views() if topology.second else []:
-        alone = replace(view, second=None)
-        less, _ = observe(alone)
-        if less:
-            return reduced(alone, less)
-    for view in topology.views():
-        wrong = without(topology, view, "observed", wrong)
-    return topology, without(topology, topology, "flows", wrong)
-
-
-def without(topology, view, name, wrong):
-    """Leave out each of @view's of that name that the failure does not need."""
-    for one in list(getattr(view, name)):
-        before = getattr(view, name)
-        rest = type(before)(other for other in before if other is not one)
-        views = topology.views() if name == "flows" else [view]
-        for each in views:
-            setattr(each, name, rest)
-        less = []
-        if topology.flows and view.observed and topology_known.is_knowable(view):
-            less, _ = observe(topology)
-        if less:
-            wrong = less
-        else:
-            for each in views:
-                setattr(each, name, before)
-    return wrong
-
-
-def unused(topology):
-    """Drop namespaces that nothing crosses."""
-    crossed = {crossing.device.ns for _, _, walk in topology.walks()
-               for crossing in walk.crossings}
-    for view in topology.views():
-        crossed |= {device.ns for device in view.observed}
-    topology.nodes = [node for node in topology.nodes if node in crossed]
-
-
 def report_view(view):
     """What an observer should say, and what it says."""
     lines = ["Expected:"]
@@ -261,7 +219,6 @@ def report_view(view):
 
 def report(topology, wrong):
     """All that one needs to understand a failure."""
-    unused(topology)
     lines = [topology.describe(), "Crossed (* observed):"]
     for flow, count, walk in topology.walks():
         lines.append(f"  {count} of {flow.flow}")

@@ -5,15 +5,7 @@ from dataclasses import replace
 
 from lib import topology_truth
 from lib.topology import IN, OUT
-from lib.topology_observed import above, crossed_again, is_copy, returning, unknown_actions, \
-    unseen_sources, unseen_uppers, ways_beside_copies
-
-
-def is_knowable(topology):
-    """Whether all is observed that observe() would add for packets that come back, copies, and `tc`."""
-    return not any(unseen_sources(topology)) and not any(unknown_actions(topology)) and \
-        not any(unseen_uppers(topology)) and not any(ways_beside_copies(topology)) and \
-        all(topology.observed.issuperset(returning(walk)) for _, _, walk in topology.walks())
+from lib.topology_observed import above, crossed_again, is_copy
 
 
 def returns_translated(walk):
