@@ -2,16 +2,11 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """What comes out, and where: lines, tables, a terminal, several at once."""
 
-import fcntl
 import json
-import os
-import pty
 import re
 import signal
 import socket
-import struct
 import subprocess
-import termios
 import threading
 import time
 
@@ -19,17 +14,18 @@ from lib import bpf
 from lib import lab
 from lib import observer
 from lib import traffic
+from lib.terminal import Terminal
 
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 HOME, HIDE, SHOW = "\x1b[H", "\x1b[?25l", "\x1b[?25h"
 
 
 class Output(lab.WiredTest):
-    def start(self, *arguments, stdout=subprocess.PIPE, term="xterm"):
+    def start(self, *arguments, stdout=subprocess.PIPE):
         process = self.lab.spawn(
             observer.netobsctl(), "flows", "-i", "eth0", "--interval", "0.2",
             *arguments, ns=self.a, stdout=stdout, stderr=subprocess.PIPE,
-            text=True, env=dict(os.environ, TERM=term))
+            text=True)
         lab.wait_for(lambda: bpf.attached(self.a, "eth0") == 2, "netobsctl")
         return process
 
@@ -127,14 +123,6 @@ class Output(lab.WiredTest):
         self.assertEqual(0, process.wait())
         self.assertEqual(20, sum(record["Packets"] for record in records))
 
-    def test_what_is_not_delivered_is_told(self):
-        path = self.lab.path("socket")
-        process = self.start("-o", f"json:unix:{path}")
-        traffic.ping(self.a, "192.0.2.2", 10)
-        time.sleep(1)
-        _, errors = observer.interrupt(process, 1)
-        self.assertRegex(errors, r"socket: \d+ records were not delivered")
-
     def time_to_end(self, sinks):
         """How long it takes to end when so many of them are away."""
         options = [part for n in range(sinks)
@@ -205,34 +193,21 @@ class Output(lab.WiredTest):
         self.assertEqual(0, process.wait())
         self.assertEqual(20, sum(record["Packets"] for record in records))
 
-    def on_terminal(self, rows, columns, is_enough, idle_s=0, **options):
+    def on_terminal(self, rows, columns, is_enough, idle_s=0, **environment):
         """The text that a terminal of this size gets, until there is enough of it."""
-        leader, follower = pty.openpty()
-        fcntl.ioctl(follower, termios.TIOCSWINSZ,
-                    struct.pack("HHHH", rows, columns, 0, 0))
-        chunks = []
-
-        def read():
-            try:
-                while chunk := os.read(leader, 1 << 16):
-                    chunks.append(chunk)
-            except OSError:  # the other side is closed
-                pass
-        reader = threading.Thread(target=read, daemon=True)
-        reader.start()
-        process = self.start(stdout=follower, **options)
-        os.close(follower)
+        terminal = Terminal(self.lab, self.a, rows, columns, "flows", "-i", "eth0", "--interval", "0.2",
+                            **environment)
+        lab.wait_for(lambda: bpf.attached(self.a, "eth0") == 2, "netobsctl")
         time.sleep(idle_s)
         flood = traffic.start_flood(self.lab, self.a, "eth0", "--flows", 200,
                                     "--seconds", 60, "--rate", 5000)
-        lab.wait_for(lambda: is_enough(b"".join(chunks).decode(errors="replace")),
-                     "enough on the terminal")
+        lab.wait_for(lambda: is_enough(terminal.text()), "enough on the terminal")
         flood.terminate()
         flood.wait()
-        self.finish(process)
-        reader.join(lab.PATIENCE_S)
-        os.close(leader)
-        return b"".join(chunks).decode()
+        terminal.process.send_signal(signal.SIGINT)
+        self.assertEqual((0, ""), terminal.end())
+        self.assertEqual(0, bpf.attached(self.a, "eth0"))
+        return terminal.text()
 
     def test_terminal(self):
         for rows, columns in ((24, 80), (10, 50), (50, 200)):
@@ -249,7 +224,7 @@ class Output(lab.WiredTest):
 
     def test_terminal_that_cannot_move_its_cursor(self):
         """Nor what it shows: columns are those of the first rows, also behind intervals without any."""
-        text = self.on_terminal(24, 80, lambda text: " 10.0.0.1:1" in text, idle_s=1, term="dumb")
+        text = self.on_terminal(24, 80, lambda text: " 10.0.0.1:1" in text, idle_s=1, TERM="dumb")
         self.assertNotIn("\x1b", text)
 
 
