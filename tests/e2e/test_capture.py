@@ -514,11 +514,6 @@ class Limits(lab.WiredTest):
         self.assertIn("another user's", capture.messages())
         self.assertEqual(size, os.path.getsize(path))
 
-    def test_files_are_private(self):
-        path = self.lab.path("private.pcapng")
-        self.capture("-w", path).stop()
-        self.assertEqual(0o600, packets.mode(path))
-
 
 class BadInput(lab.WiredTest):
     def refuse(self, code, word, *arguments):

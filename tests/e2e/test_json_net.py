@@ -84,19 +84,6 @@ class JsonNet(kills.KillsTest):
 
         self.assertLess(lab.least(longest_call, LIMIT_MS), LIMIT_MS)
 
-    def test_records_wait_on_disk_for_a_peer_that_comes_later(self):
-        more = f"spool=disk:{self.lab.path('spool')}"
-        self.feed(self.spec(more=more), "--records", 5000, "--drain", 0.1)
-        self.end(code=1)
-        server = Server(self.ns, port=self.port)
-        self.addCleanup(server.stop)
-        self.feed(self.spec(more=more), "--records", 5000, "--first", 5000)
-        stats = self.end()
-        self.assertEqual(5000, stats["recovered"]["records"])
-        server.read_all()
-        self.assertEqual(10_000, stats["delivered"]["records"])
-        self.assertEqual({n: 1 for n in range(10_000)}, server.numbers())
-
     def test_what_it_has_no_use_for_is_refused(self):
         self.feed(f"json:udp://127.0.0.1:{self.port}", "--records", 1)
         self.process.wait(60)

@@ -236,14 +236,6 @@ class Packaging(Served):
         lab.run("promtool", "check", "rules", self.ALERTS)
         lab.run("promtool", "test", "rules", f"{self.SOURCE}/tests/prometheus/alerts.yml")
 
-    def test_dashboard_has_valid_expressions(self):
-        path = self.lab.path("rules.yml")
-        rules = [{"record": f"panel:{i}", "expr": text}
-                 for i, text in enumerate(self.expressions())]
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump({"groups": [{"name": "dashboard", "rules": rules}]}, file)
-        lab.run("promtool", "check", "rules", path)
-
     def test_metrics_that_they_name_exist(self):
         rules = self.lab.path("rules")
         lab.write(rules, "default accept\n")

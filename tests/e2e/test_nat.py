@@ -103,21 +103,6 @@ class Nat(nat.RandomNatTest):
         self.assertLess(0, named)
         self.note(f"{named} rows")
 
-    def test_both_sides_of_each_connection_at_each_interface(self):
-        services = self.make_services(30)
-        watch = self.watch("--interval", "1", "--per-interface")
-        self.talk(services, lab.sized(500))
-        known = nat.connections(self.router)
-        records = watch.stop().records
-        named, missed = self.check_faces(records, known)
-        self.assertEqual([], missed)
-        self.assertEqual(set(), known.translated() - named)
-        sides = {(other if record["IfDirections"][0] == observer.EGRESS else face)
-                 for record in records
-                 for face, other in [(nat.tuple_of(record), nat.other_of(record, "Orig"))]
-                 if other or nat.other_of(record, "Xlat")}
-        self.assertEqual({face for face, _ in known.translated()}, sides)
-
     def test_a_first_packet_without_an_answer(self):
         """Of a flow without an answer, in an interval with no other packet."""
         services = [one for one in self.make_services(60) if one.proto == "udp" and

@@ -270,22 +270,6 @@ class Restart(RestartTest):
         self.run_once()
         self.assertEqual(6, self.lost())
 
-    def test_kills_in_a_flood(self):
-        self.begin()
-        flood = self.flood(5000)
-        for _ in range(2):
-            self.supervisor.wait("STATUS=")
-            self.kill()
-            self.begin()
-        flood.send_signal(signal.SIGTERM)
-        flood.communicate(timeout=60)
-        self.stop()
-        self.assertGreater(self.stats()["exported"]["packets"], 0)
-        self.lost()
-        self.begin()
-        self.send(3)
-        self.end(3)
-
 
 class Sets(RestartTest):
     """That are another version's, damaged, in use, or none."""
