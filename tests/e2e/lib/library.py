@@ -122,7 +122,7 @@ def load():
     library.netobs_engine_stats_get.argtypes = [context, ctypes.POINTER(EngineStats)]
     library.netobs_poll.argtypes = [context, ctypes.c_int]
     library.netobs_change_begin.argtypes = [context, ctypes.POINTER(Options)]
-    for name in ("start", "dispatch", "drain", "stop", "free", "change_result"):
+    for name in ("start", "fd", "dispatch", "drain", "stop", "free", "change_result"):
         getattr(library, f"netobs_{name}").argtypes = [context]
     for name in ("stop", "free"):
         getattr(library, f"netobs_{name}").restype = None
@@ -130,10 +130,13 @@ def load():
 
 
 class Context:
-    """Observes one interface of @ns, from construction on; freed by the lab, or before."""
+    """
+    Observes one interface of @ns, or of this thread's namespace, from construction on; freed by the lab,
+    or before.
+    """
 
     def __init__(self, where, ns, interface, **options):
-        name = f"netns:{ns.name}/{interface}".encode()
+        name = (f"netns:{ns.name}/{interface}" if ns else interface).encode()
         self.lib = load()
         self.context = ctypes.c_void_p()
         self.messages = []
@@ -182,6 +185,14 @@ class Context:
 
     def poll(self, timeout_ms):
         return self._check(self.lib.netobs_poll(self.context, timeout_ms))
+
+    def fd(self):
+        return self._check(self.lib.netobs_fd(self.context))
+
+    def dispatch(self):
+        """False once the context has stopped."""
+        result = self.lib.netobs_dispatch(self.context)
+        return result != CANCELED and self._check(result) >= 0
 
     def drain(self):
         return self._check(self.lib.netobs_drain(self.context))
