@@ -20,7 +20,7 @@ from lib import nat
 from lib import observer
 from lib import packets
 from lib.observer import features
-from lib.service import Supervisor
+from lib.service import launch
 from lib.talkers import child, join
 
 CONNECTIONS = 120
@@ -60,18 +60,10 @@ class Annotate(nat.RandomNatTest):
     # ---- Those who know --------------------------------------------------------------
 
     def start_service(self):
-        supervisor = Supervisor(self.lab)
-        self.addCleanup(supervisor.close)
-        path = self.lab.path("netobs.conf")
-        lab.write(path, "\n".join(("[capture]", "nat = yes", "process = yes", "[flows]",
-                                   "interval = 500ms", "[control]", f"path = {self.socket}",
-                                   "[sessions]", "enabled = yes", '[sink "a"]',
-                                   f"output = json:{self.records}",
-                                   "records = flow,mapping,session", "")))
-        self.service = self.lab.spawn(
-            observer.netobsctl(), "run", "-c", path, ns=self.router, stdout=subprocess.DEVNULL,
-            env=os.environ | {"NOTIFY_SOCKET": supervisor.path})
-        supervisor.wait("READY=1")
+        self.service = launch(self, self.router, (
+            "[capture]", "nat = yes", "process = yes", "[flows]", "interval = 500ms", "[control]",
+            f"path = {self.socket}", "[sessions]", "enabled = yes", '[sink "a"]',
+            f"output = json:{self.records}", "records = flow,mapping,session"))
 
     def stop_service(self):
         self.service.send_signal(signal.SIGTERM)

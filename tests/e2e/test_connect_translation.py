@@ -21,7 +21,7 @@ from lib import asker
 from lib import lab
 from lib import nat
 from lib import observer
-from lib.service import Supervisor
+from lib.service import launch
 
 CONVERSATIONS = int(os.environ.get("NETOBS_TEST_CONVERSATIONS", "1000"))
 SERVICES, PLAIN = 30, 0.25
@@ -98,8 +98,6 @@ class ConnectTranslation(nat.NatTest):
     def setUp(self):
         super().setUp()
         self.control, self.records = self.lab.path("control.sock"), self.lab.path("records")
-        self.supervisor = Supervisor(self.lab)
-        self.addCleanup(self.supervisor.close)
         self.answers = asker.Answers(self.server)
         self.addCleanup(self.answers.close)
         self.services = self.make_services()
@@ -135,16 +133,10 @@ class ConnectTranslation(nat.NatTest):
         return services
 
     def start_service(self, *interfaces, ns=None):
-        path = self.lab.path("netobs.conf")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write("\n".join((
-                "[capture]", "nat = yes", *(f"interface = {one}" for one in interfaces),
-                "[flows]", "interval = 1s", "[sessions]", "enabled = yes", "[control]", f"path = {self.control}", '[sink "a"]',
-                f"output = json:{self.records}", "records = flow,mapping,session")) + "\n")
-        self.service = self.lab.spawn(
-            observer.netobsctl(), "run", "-c", path, ns=ns or self.router,
-            stdout=subprocess.DEVNULL, env=os.environ | {"NOTIFY_SOCKET": self.supervisor.path})
-        self.supervisor.wait("READY=1")
+        self.service = launch(self, ns or self.router, (
+            "[capture]", "nat = yes", *(f"interface = {one}" for one in interfaces), "[flows]", "interval = 1s",
+            "[sessions]", "enabled = yes", "[control]", f"path = {self.control}", '[sink "a"]',
+            f"output = json:{self.records}", "records = flow,mapping,session"))
 
     def stop_service(self):
         self.service.send_signal(signal.SIGTERM)

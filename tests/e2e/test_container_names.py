@@ -19,12 +19,11 @@ from lib import lab
 from lib import observer
 from lib.hierarchy import Hierarchy
 from lib.runtimes import Host
-from lib.service import ServiceTest
+from lib.service import NOBODY, ServiceTest
 from lib.sessions import Sessions
 from lib.talkers import child, kill
 
 NAMES = ("ContainerName", "ContainerImage", "PodName", "PodNamespace")
-NOBODY = 65534
 RIGHTS = "-all,+bpf,+perfmon,+net_admin"
 
 
@@ -224,9 +223,7 @@ class Service(Contained, ServiceTest):
                    "[sessions]", "enabled = yes", '[sink "r"]', f"output = json:{self.records}",
                    "records = flow,session", sinks=(), interfaces=("lo",),
                    more="process = yes")
-        self.start("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
-                   f"--bounding-set={rights}", f"--inh-caps={rights}", f"--ambient-caps={rights}",
-                   "--no-new-privs", program=observer.program_for_all(self.lab))
+        self.start_as_nobody(rights)
 
     def lines(self):
         if not os.path.exists(self.records):

@@ -17,9 +17,8 @@ from lib import lab
 from lib import metrics
 from lib import observer
 from lib.hierarchy import Hierarchy
-from lib.service import ServiceTest
+from lib.service import NOBODY, ServiceTest
 
-NOBODY = 65534
 RIGHTS = "-all,+bpf,+perfmon,+net_admin"
 UID = "0f3e9c1a-5b7d-4c2e-8a6f-1d2c3b4a5f60"
 POD = f"kubepods.slice/kubepods-pod{UID.replace('-', '_')}.slice"
@@ -50,9 +49,7 @@ class Containers(ServiceTest):
         self.control, self.metrics = f"{directory}/control", f"{directory}/metrics"
         self.write("[metrics]", f"listen = unix:{self.metrics}", '[sink "a"]',
                    f"output = json:{directory}/a", sinks=(), interfaces=("/^(eth0$|v)/",))
-        self.start(*before, "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
-                   f"--bounding-set={RIGHTS}", f"--inh-caps={RIGHTS}", f"--ambient-caps={RIGHTS}",
-                   "--no-new-privs", program=observer.program_for_all(self.lab))
+        self.start_as_nobody(RIGHTS, *before)
         self.processes["service"] = [self.process]
 
     # ---- Containers

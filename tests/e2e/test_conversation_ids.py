@@ -8,16 +8,13 @@ random; a failure prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
 
 import collections
 import json
-import os
 import signal
-import subprocess
 import time
 
 from lib import lab
 from lib import nat
-from lib import observer
 from lib import traffic
-from lib.service import Supervisor
+from lib.service import launch
 
 CONNECTIONS = 300
 TCP = 6
@@ -41,8 +38,6 @@ records = flow,session,alert
 class ConversationIds(nat.RandomNatTest):
     def setUp(self):
         super().setUp()
-        self.supervisor = Supervisor(self.lab)
-        self.addCleanup(self.supervisor.close)
         self.records = self.lab.path("records")
 
     def make_services(self, count):
@@ -54,14 +49,9 @@ class ConversationIds(nat.RandomNatTest):
                      "lo", **options)
 
     def observe(self, *interfaces, with_nat="yes", interval="1s"):
-        path = self.lab.path("netobs.conf")
-        lab.write(path, CONFIGURATION.format(
+        self.service = launch(self, self.router, [CONFIGURATION.format(
             nat=with_nat, interval=interval, records=self.records,
-            interfaces="\n".join(f"interface = {one}" for one in interfaces)))
-        self.service = self.lab.spawn(
-            observer.netobsctl(), "run", "-c", path, ns=self.router, stdout=subprocess.DEVNULL,
-            env=os.environ | {"NOTIFY_SOCKET": self.supervisor.path})
-        self.supervisor.wait("READY=1")
+            interfaces="\n".join(f"interface = {one}" for one in interfaces))])
 
     def wait_for_ends(self, services):
         """Until the newest sessions of both ends have ids. @return how many had none"""

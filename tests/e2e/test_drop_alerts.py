@@ -8,7 +8,6 @@ Counts and thresholds are random; a failure prints its seed, and NETOBS_TEST_SEE
 """
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -22,7 +21,7 @@ from lib import observer
 from lib import traffic
 from lib.drops import CLIENT, SERVER, nft_packets
 from lib.observer import features
-from lib.service import Supervisor
+from lib.service import launch
 
 ALL_ROUTES = "/^(rc|rs)$/"
 PASSED, SOME, TCP = 2060, 2061, 2080 # ports
@@ -132,16 +131,11 @@ class DropAlerts(drops.DropsTest):
         for name, rule, *keys in rules:
             lines += [f'[alert "{name}"]', f"rule = {rule}", *keys]
         lab.write(self.path, "\n".join(lines) + "\n")
+        self.lines = lines
 
     def run_service(self):
-        supervisor = Supervisor(self.lab)
-        self.addCleanup(supervisor.close)
         with open(self.lab.path("messages"), "wb") as messages:
-            service = self.lab.spawn(observer.netobsctl(), "run", "-c", self.path, ns=self.router,
-                                     stdout=subprocess.DEVNULL, stderr=messages,
-                                     env=os.environ | {"NOTIFY_SOCKET": supervisor.path})
-        supervisor.wait("READY=1")
-        return service
+            return launch(self, self.router, self.lines, stderr=messages)
 
     def stop(self, service):
         service.terminate()

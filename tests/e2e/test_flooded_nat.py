@@ -14,7 +14,6 @@ import os
 import re
 import socket
 import struct
-import subprocess
 import threading
 import time
 
@@ -22,7 +21,7 @@ from lib import lab
 from lib import nat
 from lib import observer
 from lib import traffic
-from lib.service import Supervisor
+from lib.service import launch
 
 PLACES = 262144
 FLOOD = int(os.environ.get("NETOBS_TEST_FLOOD", "300000"))
@@ -132,18 +131,10 @@ class FloodedNat(nat.RandomNatTest):
                 threading.Thread(target=echo, args=(listener,), daemon=True).start()
 
     def start_service(self):
-        supervisor = Supervisor(self.lab)
-        self.addCleanup(supervisor.close)
-        path = self.lab.path("netobs.conf")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write("\n".join(("[capture]", "nat = yes", "[flows]", f"interval = {INTERVAL_S}s", "[control]",
-                                  f"path = {self.control}", '[sink "a"]',
-                                  f"output = json:{self.lab.path('records')}",
-                                  "records = session", "")))
-        self.service = self.lab.spawn(
-            observer.netobsctl(release=True), "run", "-c", path, ns=self.router,
-            stdout=subprocess.DEVNULL, env=os.environ | {"NOTIFY_SOCKET": supervisor.path})
-        supervisor.wait("READY=1")
+        self.service = launch(self, self.router, (
+            "[capture]", "nat = yes", "[flows]", f"interval = {INTERVAL_S}s", "[control]",
+            f"path = {self.control}", '[sink "a"]', f"output = json:{self.lab.path('records')}",
+            "records = session"), release=True)
 
     def start_flood(self):
         frames = self.lab.path("frames")

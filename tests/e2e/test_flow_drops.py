@@ -12,7 +12,6 @@ it.
 import collections
 import itertools
 import json
-import os
 import re
 import socket
 import subprocess
@@ -26,7 +25,7 @@ from lib import observer
 from lib import traffic
 from lib.drops import CLIENT, ROUTER_OUT, SERVER, cause_of, nft_packets
 from lib.observer import features
-from lib.service import Supervisor
+from lib.service import launch
 
 # Dropped before they reach an interface that the router observes, or on another way.
 UNSEEN = (drops.NftOutput, drops.Bridge, drops.Xdp, drops.XdpOfVeth)
@@ -274,17 +273,10 @@ class FlowDrops(drops.DropsTest):
             self.assertTrue([line for line in lines if re.search(row, line)], lines)
 
     def test_the_service_counts_all(self):
-        path, records = self.lab.path("netobs.conf"), self.lab.path("records")
-        control = self.lab.path("control.sock")
-        supervisor = Supervisor(self.lab)
-        self.addCleanup(supervisor.close)
-        lab.write(path, "\n".join(("[capture]", f"interface = {ALL_ROUTES}", "drops = yes", "[flows]",
-                                   "interval = 300ms", "[control]", f"path = {control}",
-                                   '[sink "a"]', f"output = json:{records}")) + "\n")
-        service = self.lab.spawn(observer.netobsctl(), "run", "-c", path, ns=self.router,
-                                 stdout=subprocess.DEVNULL,
-                                 env=os.environ | {"NOTIFY_SOCKET": supervisor.path})
-        supervisor.wait("READY=1")
+        records, control = self.lab.path("records"), self.lab.path("control.sock")
+        service = launch(self, self.router, (
+            "[capture]", f"interface = {ALL_ROUTES}", "drops = yes", "[flows]", "interval = 300ms", "[control]",
+            f"path = {control}", '[sink "a"]', f"output = json:{records}"))
         count = self.random.randrange(10, 100)
         self.send_to(2001, count)
 
@@ -308,17 +300,13 @@ class FlowDrops(drops.DropsTest):
 
     def test_a_service_with_records_of_drops_loads_programs_once(self):
         """[drops] and [capture] drops: each drop is in both, also through reloads."""
-        path, records = self.lab.path("netobs.conf"), self.lab.path("records")
-        control = self.lab.path("control.sock")
-        supervisor = Supervisor(self.lab)
-        self.addCleanup(supervisor.close)
+        records, control = self.lab.path("records"), self.lab.path("control.sock")
 
-        def configure(has_records):
-            lab.write(path, "\n".join((
-                "[capture]", f"interface = {ALL_ROUTES}", "drops = yes", "[flows]",
-                "interval = 200ms", "[control]", f"path = {control}", "[drops]",
-                f"enabled = {'yes' if has_records else 'no'}", '[sink "a"]',
-                f"output = json:{records}", "records = flow,drop")) + "\n")
+        def configuration(has_records):
+            return ("[capture]", f"interface = {ALL_ROUTES}", "drops = yes", "[flows]",
+                    "interval = 200ms", "[control]", f"path = {control}", "[drops]",
+                    f"enabled = {'yes' if has_records else 'no'}", '[sink "a"]',
+                    f"output = json:{records}", "records = flow,drop")
 
         def counted(kind, source):
             found = lab.json_lines(records, is_whole=False)
@@ -337,7 +325,7 @@ class FlowDrops(drops.DropsTest):
                 lab.wait_for(lambda kind=kind: counted(kind, source) == count, f"{kind} {source}")
 
         def reload(has_records):
-            configure(has_records)
+            lab.write(self.lab.path("netobs.conf"), "\n".join(configuration(has_records)) + "\n")
             self.router.run(observer.netobsctl(), "reload", "-s", control)
 
         def are_off():
@@ -347,11 +335,7 @@ class FlowDrops(drops.DropsTest):
             return not counted("drop", source)
 
         others = itertools.count(4100)
-        configure(True)
-        service = self.lab.spawn(observer.netobsctl(), "run", "-c", path, ns=self.router,
-                                 stdout=subprocess.DEVNULL,
-                                 env=os.environ | {"NOTIFY_SOCKET": supervisor.path})
-        supervisor.wait("READY=1")
+        service = launch(self, self.router, configuration(True))
         self.assertIn(len(programs()), (0, 2)) # 0: bpftool does not know processes
         send(4001, "flow", "drop")
         reload(False)

@@ -6,9 +6,7 @@
 
 import collections
 import json
-import os
 import signal
-import subprocess
 
 from lib import lab
 from lib import metrics
@@ -17,7 +15,7 @@ from lib import record_sinks
 from lib import traffic
 from lib.observer import features
 from lib.record_sinks import sink_section, take_host
-from lib.service import Supervisor
+from lib.service import launch
 
 RULES = """
 table inet drops {
@@ -36,21 +34,17 @@ class ReportedDrops(lab.LabTest):
         self.ns.run("nft", "-f", "-", input=RULES)
         self.path, self.records = self.lab.path("netobs.conf"), self.lab.path("records")
         self.socket = self.lab.path("control.sock")
-        self.supervisor = Supervisor(self.lab)
-        self.addCleanup(self.supervisor.close)
 
     def write(self, *sinks, enabled="yes"):
-        lab.write(self.path, "\n".join(("[drops]", f"enabled = {enabled}", "[flows]", "interval = 300ms",
-                                        "[control]", f"path = {self.socket}", *sinks)) + "\n")
+        self.lines = ("[drops]", f"enabled = {enabled}", "[flows]", "interval = 300ms",
+                      "[control]", f"path = {self.socket}", *sinks)
+        lab.write(self.path, "\n".join(self.lines) + "\n")
 
     def own(self, *more):
         return sink_section("a", f"json:{self.records}", "records = drop", *more)
 
     def start(self):
-        self.service = self.lab.spawn(
-            observer.netobsctl(), "run", "-c", self.path, ns=self.ns, stdout=subprocess.DEVNULL,
-            env=os.environ | {"NOTIFY_SOCKET": self.supervisor.path})
-        self.supervisor.wait("READY=1")
+        self.service = launch(self, self.ns, self.lines)
 
     def reload(self, enabled):
         self.write(*self.own(), enabled=enabled)

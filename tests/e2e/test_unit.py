@@ -11,14 +11,12 @@ import subprocess
 
 from lib import bpf
 from lib import lab
-from lib import observer
 from lib import traffic
-from lib.service import ServiceTest
+from lib.service import NOBODY, ServiceTest
 
 SOURCE = os.environ["NETOBS_SOURCE"]
 PACKAGING = os.path.join(SOURCE, "packaging/systemd")
 UNIT = os.path.join(os.path.dirname(os.environ["NETOBSCTL"]), "netobs.service")
-NOBODY = 65534
 AWAY = ("ipfix:udp://127.0.0.1:9", "ipfix:tcp://127.0.0.1:9", "kafka://127.0.0.1:9/flows",
         "grpc://127.0.0.1:9", "http://127.0.0.1:9/flows", "json:tcp://127.0.0.1:9")
 
@@ -68,10 +66,7 @@ class Job(ServiceTest):
         """As the unit's user, with its rights."""
         some = ",".join(["-all", *("+" + name[4:].lower()
                                    for name in setting("AmbientCapabilities"))])
-        self.start(*before, "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}",
-                   "--clear-groups", f"--bounding-set={some}", f"--inh-caps={some}",
-                   f"--ambient-caps={some}", "--no-new-privs",
-                   program=observer.program_for_all(self.lab, release))
+        self.start_as_nobody(some, *before, release=release)
 
     def setUp(self):
         super().setUp()

@@ -2,15 +2,13 @@
 """What netobsctl map shows of a router with NAT, and a service there that knows it."""
 
 import json
-import os
 import re
 import signal
-import subprocess
 
 from lib import lab
 from lib import nat
 from lib import observer
-from lib.service import Supervisor
+from lib.service import launch
 
 
 def faces_of(record):
@@ -59,18 +57,10 @@ class MapTest(nat.RandomNatTest):
 
     def start_service(self, *more, has_nat="yes", within=(), capture=(), flows=(),
                       records="mapping"):
-        supervisor = Supervisor(self.lab)
-        self.addCleanup(supervisor.close)
-        path = self.lab.path("netobs.conf")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write("\n".join(("[capture]", f"nat = {has_nat}", *capture, "[flows]",
-                                  "interval = 500ms", *flows, "[control]", f"path = {self.socket}", '[sink "a"]',
-                                  f"output = json:{self.records}", f"records = {records}", *more)) +
-                       "\n")
-        self.service = self.lab.spawn(
-            *within, observer.netobsctl(), "run", "-c", path, ns=self.router, stderr=self.service_log,
-            stdout=subprocess.DEVNULL, env=os.environ | {"NOTIFY_SOCKET": supervisor.path})
-        supervisor.wait("READY=1")
+        self.service = launch(self, self.router, (
+            "[capture]", f"nat = {has_nat}", *capture, "[flows]", "interval = 500ms", *flows, "[control]",
+            f"path = {self.socket}", '[sink "a"]', f"output = json:{self.records}",
+            f"records = {records}", *more), within, stderr=self.service_log)
 
     def stop_service(self, kind="mapping"):
         """@return its records of that type"""

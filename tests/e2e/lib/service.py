@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import threading
 import time
 
@@ -15,6 +16,7 @@ from lib.configuration import Configured
 from lib.exact import ExactTest
 
 AGAIN = "the configuration has been read again"
+NOBODY = 65534
 
 
 class Supervisor:
@@ -67,6 +69,25 @@ class Supervisor:
         self.socket.close()
 
 
+def launch(test, ns, lines, within=(), release=False, **options):
+    """
+    A service in a namespace, with these lines of a configuration, once it is ready.
+
+    @within: what runs it; @options: of Lab.spawn()
+    """
+    path = test.lab.path("netobs.conf")
+    lab.write(path, "\n".join(lines) + "\n")
+    if not hasattr(test, "supervisor"):
+        test.supervisor = Supervisor(test.lab)
+        test.addCleanup(test.supervisor.close)
+    service = test.lab.spawn(
+        *within, observer.netobsctl(release), "run", "-c", path, ns=ns,
+        env=os.environ | {"NOTIFY_SOCKET": test.supervisor.path},
+        **{"stdout": subprocess.DEVNULL} | options)
+    test.supervisor.wait("READY=1")
+    return service
+
+
 class ServiceTest(Configured, ExactTest):
     """A service in namespace a, and its configuration."""
 
@@ -105,6 +126,12 @@ class ServiceTest(Configured, ExactTest):
         self.pid = self.process.pid
         if "strace" in command:
             self.pid = int(lab.read(f"/proc/{self.pid}/task/{self.pid}/children"))
+
+    def start_as_nobody(self, rights, *before, release=False):
+        """With these rights only. @before: what runs it"""
+        self.start(*before, "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
+                   f"--bounding-set={rights}", f"--inh-caps={rights}", f"--ambient-caps={rights}",
+                   "--no-new-privs", program=observer.program_for_all(self.lab, release))
 
     def messages(self):
         return lab.read(self.lab.path("messages"))
