@@ -11,14 +11,12 @@ import termios
 
 from lib import bpf
 from lib import capfile
-from lib import frames
 from lib import lab
 from lib import observer
 from lib import traffic
 from lib.observer import features
 from lib.terminal import Terminal
 
-USAGE = 2
 PORTS = (22, 80, 443)
 FLOWS = 10_000
 MILLION = lab.sized(1_000_000)
@@ -283,19 +281,8 @@ class Top(lab.WiredTest):
         self.check_end(*terminal.end())
         self.assertNotIn("\x1b", terminal.text())
 
-    def file(self):
-        path = self.lab.path("file.pcap")
-        packets = [(n * 10**9, frames.ether(
-            "02:00:00:00:00:01", "02:00:00:00:00:02", frames.IPV4,
-            frames.ipv4(f"10.0.{n % 3}.1", "10.1.0.1", frames.UDP,
-                        frames.udp(40000 + n, 53, b"?"))))
-                   for n in range(60)]
-        with open(path, "wb") as file:
-            file.write(capfile.pcap(capfile.ETHERNET, packets))
-        return path
-
     def test_a_file(self):
-        path = self.file()
+        path = capfile.queries(self.lab.path("file.pcap"))
         terminal = Terminal(self.lab, self.a, 24, 80, "top", "-r", path)
         self.shows(terminal, "file.pcap", "In 59.0 s: 60 records, 60 packets",
                    r"10\.0\.0\.1 +10\.1\.0\.1:53/UDP +20 +20 ")

@@ -24,7 +24,6 @@ TX_SCHED, TX_ACK, OPT_TSONLY = 1 << 8, 1 << 9, 1 << 11
 SENDS = TX_SOFTWARE | TX_SCHED | SOFTWARE | OPT_ID | OPT_TSONLY
 SND, SCHED, ACK = range(3)
 STAMP, ERROR = struct.Struct("qq"), struct.Struct("IBBBBII")
-UDP_HEADER = 8
 
 
 def stamp_of(ancillary):

@@ -10,13 +10,11 @@ import socket
 
 from lib import bpf
 from lib import capfile
-from lib import frames
 from lib import lab
 from lib import observer
 from lib import traffic
 from lib.terminal import Terminal
 
-USAGE = 2
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 HOME, SHOW, RED = "\x1b[H", "\x1b[?25h", "\x1b[1;31m"
 PORTS = (22, 80, 443)
@@ -112,14 +110,7 @@ class Views(lab.WiredTest):
             self.assertIn(types, (["group"], ["group", "others"]))
 
     def test_groups_of_a_file_are_of_one_interval(self):
-        path = self.lab.path("file.pcap")
-        packets = [(n * 10**9, frames.ether(
-            "02:00:00:00:00:01", "02:00:00:00:00:02", frames.IPV4,
-            frames.ipv4(f"10.0.{n % 3}.1", "10.1.0.1", frames.UDP,
-                        frames.udp(40000 + n, 53, b"?"))))
-                   for n in range(60)]
-        with open(path, "wb") as file:
-            file.write(capfile.pcap(capfile.ETHERNET, packets))
+        path = capfile.queries(self.lab.path("file.pcap"))
         run = observer.flows(self.lab, "-r", path, "--by", "src,service", "-o", "json")
         self.assertEqual([20, 20, 20], [one["Flows"] for one in run.records])
         self.assertEqual({53}, {one["ServerPort"] for one in run.records})

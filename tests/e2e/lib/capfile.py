@@ -4,6 +4,8 @@
 import socket
 import struct
 
+from lib import frames
+
 NULL, ETHERNET, RAW, LOOP, SLL, SLL2 = 0, 1, 101, 108, 113, 276
 IEEE802_11 = 105
 NS = 10 ** 9
@@ -44,6 +46,17 @@ def pcap(kind, packets, nanoseconds=False, order="<", snap=65535):
         out.append(struct.pack(order + "IIII", at // NS, at % NS // unit,
                                len(kept), len(data)) + kept)
     return b"".join(out)
+
+
+def queries(path):
+    """A file with a datagram each second for a minute, from three hosts in turn to port 53 of another."""
+    packets = [(n * NS, frames.ether(
+        "02:00:00:00:00:01", "02:00:00:00:00:02", frames.IPV4,
+        frames.ipv4(f"10.0.{n % 3}.1", "10.1.0.1", frames.UDP, frames.udp(40000 + n, 53, b"?"))))
+               for n in range(60)]
+    with open(path, "wb") as file:
+        file.write(pcap(ETHERNET, packets))
+    return path
 
 
 def _block(order, kind, body):
