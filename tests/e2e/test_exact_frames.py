@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 Frames this kernel does not make by itself, written to the wire byte by byte:
@@ -155,7 +154,3 @@ class Frames(ExactTest):
         (record,) = result.records
         self.assertEqual((REPEAT, REPEAT * 84), result.exported())
         self.assertNotIn("SrcPort", record)
-
-
-if __name__ == "__main__":
-    lab.main()

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: nftables
 """
@@ -130,7 +129,3 @@ class GroupTruth(GroupedTest):
             talker.stdin.close()
             talker.wait(lab.PATIENCE_S)
         self.stop()
-
-
-if __name__ == "__main__":
-    lab.main()

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: prometheus
 """
@@ -389,7 +388,3 @@ class Tcp(GroupsTest):
                 below = [n for i, n in enumerate(counted) if bound * 2**i <= float(le) * 1.001]
                 self.assertLessEqual(value, sum(below), f"{key} up to {le}: {counted}")
             self.assertGreater(sum(counted), 0)
-
-
-if __name__ == "__main__":
-    lab.main()

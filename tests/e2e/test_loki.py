@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Label: ecosystem
 """Loki has the records that netobs reports, and netobs counts those that it refuses."""
@@ -88,7 +87,3 @@ class LokiTest(store.StoreTest):
         self.assertEqual((0, {"refused": OLD}), self.outcome(result))
         self.assertIn("400", result.errors)
         self.assertEqual([], self.store.records())
-
-
-if __name__ == "__main__":
-    lab.main()

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Label: broker
 """
@@ -52,7 +51,3 @@ class ReloadKafka(KafkaServiceTest):
         self.assertEqual(sent, self.exported())
         records = self.check_consumed(sent)
         self.note(f"{RELOADS} reloads, {sent} packets, {records} records")
-
-
-if __name__ == "__main__":
-    lab.main()
