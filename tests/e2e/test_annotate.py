@@ -5,7 +5,7 @@
 """netobsctl map annotate: what other programs have seen behind NAT gets its inner tuple and process.
 
 The truth is conntrack(8)'s table and what the processes that talked have noted. Rules, protocols and
-traffic are random; a failure prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
+traffic are random.
 """
 
 import json

@@ -3,8 +3,7 @@
 # Needs: tshark
 """The processes of captured packets, as tshark shows them, compared with what these note.
 
-Who talks to whom, and how, is random; a failure prints its seed, and
-NETOBS_TEST_SEED=SEED repeats it.
+Who talks to whom, and how, is random.
 """
 
 import collections

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 Interfaces and intervals that change while a service runs, a hundred times at random, under a flood:
-each packet of an interface that stays observed is reported, once. A failure prints
-its seed; NETOBS_TEST_SEED=SEED repeats it.
+each packet of an interface that stays observed is reported, once.
 """
 
 import json

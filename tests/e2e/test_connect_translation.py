@@ -3,8 +3,7 @@
 # Alone: it sees the sockets of all tests, and what has ended is known for a minute.
 """Connections that a BPF program of others translates as they connect, as a load balancer does.
 
-Services, backends and conversations are random; a failure prints its seed, and
-NETOBS_TEST_SEED=SEED repeats it. NETOBS_TEST_CONVERSATIONS=N has so many. The processes know what they
+Services, backends and conversations are random. NETOBS_TEST_CONVERSATIONS=N has so many. The processes know what they
 have asked for, and the servers say who they are.
 """
 

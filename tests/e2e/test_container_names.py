@@ -4,7 +4,7 @@
 Names of containers and pods in records, by files as container runtimes have them, of processes in
 control groups as these make them.
 
-Which containers there are, by which runtimes, is random; NETOBS_TEST_SEED repeats it.
+Which containers there are, by which runtimes, is random.
 """
 
 import json

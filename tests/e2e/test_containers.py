@@ -3,7 +3,7 @@
 Interfaces that lead to containers have these in the metrics and in the status of a service, which
 runs with the rights of the unit only.
 
-Which containers there are, by which runtimes, is random; NETOBS_TEST_SEED repeats it.
+Which containers there are, by which runtimes, is random.
 """
 
 import json

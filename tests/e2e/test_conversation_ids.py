@@ -2,7 +2,7 @@
 """
 Sessions and alerts have the id of their conversation that flow records have, at both ends of each kind
 of NAT; sessions have none as long as the namespace of their end is not known. Rules and traffic are
-random; a failure prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
+random.
 """
 
 import collections

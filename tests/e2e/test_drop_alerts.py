@@ -4,7 +4,7 @@
 # Lock: drops, its drops need room among those of the whole host.
 """Rules about packets that the kernel drops: alerts of flows, compared with the kernel's counters.
 
-Counts and thresholds are random; a failure prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
+Counts and thresholds are random.
 """
 
 import json

@@ -5,7 +5,7 @@
 """netobsctl drops, compared with the counter of the kernel that knows of each drop.
 
 A client, a router and a server: whatever the router and the server drop is in a counter of theirs. Counts
-and the order are random; a failure prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
+and the order are random.
 """
 
 import collections

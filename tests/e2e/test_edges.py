@@ -4,8 +4,7 @@
 netobsctl map --services: each edge once, from records of many hosts and live.
 
 Of records, the truth is a model of hosts that report; of traffic between namespaces through NAT, it is what
-nftables counts where packets arrive, and what the processes that talked have noted. Both are random; a
-failure prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
+nftables counts where packets arrive, and what the processes that talked have noted. Both are random.
 """
 
 import collections

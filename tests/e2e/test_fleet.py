@@ -4,8 +4,7 @@
 # Needs: prometheus
 """
 The service map of records in ClickHouse is that of netobsctl map --services of the same records, and all
-queries of the dashboards have answers, of Prometheus and of ClickHouse. Records are random; a
-failure prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
+queries of the dashboards have answers, of Prometheus and of ClickHouse. Records are random.
 """
 
 import json

@@ -5,8 +5,7 @@
 """Drops in flow records, compared with the counter of the kernel that knows of each drop.
 
 Whatever is dropped is in the record of its flow, or outside of all flows, and both are counted. Counts,
-order and observed interfaces are random; a failure prints its seed, and NETOBS_TEST_SEED=SEED repeats
-it.
+order and observed interfaces are random.
 """
 
 import collections

@@ -2,7 +2,7 @@
 # Needs: nftables
 """
 Groups against what others count: classes of networks against nftables, processes against what they note themselves.
-Networks and traffic are random; a failure prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
+Networks and traffic are random.
 """
 
 import ipaddress

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: prometheus
-"""
-Groups of the service: metrics and records that add up to what is exported. What TCP does is random; a failure
-prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
-"""
+"""Groups of the service: metrics and records that add up to what is exported. What TCP does is random."""
 
 import json
 import os

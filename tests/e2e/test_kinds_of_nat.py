@@ -3,8 +3,7 @@
 """Many conversations through each kind of NAT, of TCP and UDP, over IPv4 and IPv6.
 
 Each of them is found from both sides, from its first packet on, and in netobsctl map as in the kernel's
-table. NETOBS_TEST_NAT_KINDS is the number of conversations of each kind. A failure prints its seed, and
-NETOBS_TEST_SEED=SEED repeats it.
+table. NETOBS_TEST_NAT_KINDS is the number of conversations of each kind.
 """
 
 import collections

@@ -3,8 +3,7 @@
 # Alone: what has ended is known for a minute, in which the test looks for it.
 """netobsctl map, and records of mappings, compared with conntrack(8) -L and -E.
 
-Rules, protocols and traffic are random; a failure prints its seed, and NETOBS_TEST_SEED=SEED
-repeats it.
+Rules, protocols and traffic are random.
 """
 
 import json

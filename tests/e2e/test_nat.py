@@ -2,8 +2,7 @@
 # Cost: 60
 """Flows and their translation by NAT, compared with the kernel's table of connections.
 
-Rules, protocols and traffic are random; a failure prints its seed, and NETOBS_TEST_SEED=SEED
-repeats it.
+Rules, protocols and traffic are random.
 """
 
 import collections

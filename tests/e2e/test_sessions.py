@@ -4,8 +4,7 @@
 """Sessions: the records of TCP connections, compared with what the programs at both ends
 know: their processes, counters and how it ended.
 
-Who talks to whom, and how, is random; a failure prints its seed, and
-NETOBS_TEST_SEED=SEED repeats it.
+Who talks to whom, and how, is random.
 """
 
 import array

@@ -3,8 +3,7 @@
 # Needs: nfdump libfixbuf-tools
 """Sessions of the service: [sessions] that changes while it runs, and the sinks that they go to.
 
-How connections talk and end is random; a failure prints its seed, and NETOBS_TEST_SEED=SEED
-repeats it.
+How connections talk and end is random.
 """
 
 import collections

@@ -3,8 +3,7 @@
 # Needs: nftables strace tcpdump
 """netobsctl trace, compared with what the processes at both ends of random connections noted.
 
-A client, a router and a server, with NAT in the router, or VXLAN behind it, or with IPv6. A failure prints its seed, and
-NETOBS_TEST_SEED=SEED repeats it.
+A client, a router and a server, with NAT in the router, or VXLAN behind it, or with IPv6.
 """
 
 import collections

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """Alerts of the service that have their connections traced: what sinks get, and what the kernel holds.
 
-Connections write requests and answers of random sizes, which a failure prints the seed of;
-NETOBS_TEST_SEED=SEED repeats it.
+Connections write requests and answers of random sizes.
 """
 
 import contextlib

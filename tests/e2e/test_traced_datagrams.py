@@ -4,8 +4,7 @@
 # Alone: a flow of UDP that is not chosen takes a place too, until that is known
 """netobsctl trace of UDP and ICMP, compared with what both ends of random flows noted.
 
-A client, a router and a server, with NAT in the router, or VXLAN behind it. Each datagram has a number. A failure prints its
-seed, and NETOBS_TEST_SEED=SEED repeats it.
+A client, a router and a server, with NAT in the router, or VXLAN behind it. Each datagram has a number.
 """
 
 import collections

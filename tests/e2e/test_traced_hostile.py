@@ -1,10 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: bpftool
-"""netobsctl trace where it is killed, short of room, or confused.
-
-A failure prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
-"""
+"""netobsctl trace where it is killed, short of room, or confused."""
 
 import array
 import collections

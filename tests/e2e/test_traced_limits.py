@@ -1,9 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-"""netobsctl trace of many connections, by many tracers, and where there is no room for more.
-
-A failure prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
-"""
+"""netobsctl trace of many connections, by many tracers, and where there is no room for more."""
 
 import collections
 import json

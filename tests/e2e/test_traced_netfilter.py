@@ -3,7 +3,7 @@
 # Needs: nftables iproute2 strace
 """netobsctl trace --netfilter: the hooks that bytes pass, in the kernel's order, and what rules do there.
 
-A client, a router and a server. A failure prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
+A client, a router and a server.
 """
 
 import contextlib

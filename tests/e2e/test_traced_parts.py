@@ -1,10 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: iproute2 nftables
-"""The part of a journey that netobsctl trace blames is the one that was made slow.
-
-A failure prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
-"""
+"""The part of a journey that netobsctl trace blames is the one that was made slow."""
 
 import collections
 import contextlib

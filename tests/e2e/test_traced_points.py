@@ -5,8 +5,7 @@
 
 The kernel copies a packet that leaves for tcpdump between the queue and the driver, and one that comes
 between the interface and the protocol, with the time of then or of when it came. So each time of tcpdump has
-a step before and one behind it, without any tolerance. A failure prints its seed, and NETOBS_TEST_SEED=SEED
-repeats it.
+a step before and one behind it, without any tolerance.
 """
 
 import collections

@@ -3,7 +3,7 @@
 """netobsctl trace of a process, a command or a container: its connections, each byte once, and no others.
 
 Two processes open connections at random, before and after the trace begins, as clients and as servers, use them at
-once or later, and hand some to each other. A failure prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
+once or later, and hand some to each other.
 """
 
 import contextlib

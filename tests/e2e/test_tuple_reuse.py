@@ -4,8 +4,7 @@
 """Processes behind one masquerade use the same tuples, one soon after the other.
 
 Several clients have four ports together, and processes of a client share two. Each record names the
-right process and the right client, or none. Who talks when is random; a failure prints its seed,
-and NETOBS_TEST_SEED=SEED repeats it.
+right process and the right client, or none. Who talks when is random.
 """
 
 import collections

@@ -3,8 +3,7 @@
 # Alone: it names the owners of short-lived sockets, and lists all sockets of the host.
 """The processes at the ends of flows, compared with what the processes themselves note.
 
-Who talks to whom, and how, is random; a failure prints its seed, and
-NETOBS_TEST_SEED=SEED repeats it.
+Who talks to whom, and how, is random.
 """
 
 import json
