@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "lib_journey.h"
 #include "lib_journeys.h"
 #include "lib_stdout.h"
 #include "lib_test.h"

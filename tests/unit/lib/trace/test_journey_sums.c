@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Sums of journeys: percentiles, unknown parts, more journeys than are kept. */
-#include "lib_journey.h"
 #include "lib_journeys.h"
 
 static const uint32_t ranks[] = { 0, 500, 900, 990, 1000 };
