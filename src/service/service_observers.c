@@ -7,12 +7,6 @@
 
 /* ---- One observer ---------------------------------------------------------------------- */
 
-static int start(struct service_observer *observer)
-{
-	observer->is_new = true;
-	return netobs_start(observer->netobs);
-}
-
 static void free_observer(struct service_observer *observer)
 {
 	netobs_free(observer->netobs);
@@ -117,11 +111,12 @@ static int prepare_sessions(struct service_observers *observers,
 		return 0;
 	session_choice_fill(&config->sessions, &opts);
 	r = netobs_sessions_new(&opts, &sessions->netobs);
-	if (!r) { /* the context may have no names */
-		r = netobs_sessions_share(sessions->netobs, ctx);
-		r = r && r != -ENOENT ? r : start(sessions);
-	}
-	return r;
+	if (r)
+		return r;
+	sessions->is_new = true;
+	r = netobs_sessions_share(sessions->netobs, ctx);
+	/* The context may have no names to share. */
+	return r && r != -ENOENT ? r : netobs_start(sessions->netobs);
 }
 
 static int prepare_drops(struct service_observers *observers,
@@ -132,10 +127,15 @@ static int prepare_drops(struct service_observers *observers,
 		    .interval_ms = config->flows.opts.interval_ms,
 		    .on_record = observers->on_record,
 		    .on_log = observers->on_log, .user = observers->user);
+	int r;
 
 	if (drops->netobs || !config->wants_drops)
 		return 0;
-	return netobs_drops_new(&opts, &drops->netobs) ?: start(drops);
+	r = netobs_drops_new(&opts, &drops->netobs);
+	if (r)
+		return r;
+	drops->is_new = true;
+	return netobs_start(drops->netobs);
 }
 
 int service_observers_prepare(struct service_observers *observers,

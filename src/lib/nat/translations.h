@@ -23,9 +23,7 @@
 
 /* ---- Reports of flow programs ------------------------------------------------------------ */
 
-/* Reports of translations from the flow programs, which translations.h interprets. */
-
-struct program_set;
+/* Reports of translations from the flow programs, which struct translations interprets. */
 
 /* All zeroes: off. */
 struct nat {
@@ -63,7 +61,7 @@ struct nat_counters nat_count(const struct nat *nat);
 
 /*
  * The programs that see the address a process connects to, and the address that other programs
- * replace it by. nat/translations.h interprets their reports.
+ * replace it by. struct socket_translations interprets their reports.
  */
 
 enum { CONNECT_POINTS_MAX = 14 };
