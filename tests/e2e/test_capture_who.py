@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: tshark
 """The processes of captured packets, as tshark shows them, compared with what these note.

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Label: guest
 """While the clock is stepped, each packet is counted, and no record ends before it starts."""

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Alone: it sees the sockets of all tests, and what has ended is known for a minute.
 """Connections that a BPF program of others translates as they connect, as a load balancer does.

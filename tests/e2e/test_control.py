@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """The control socket of a service: its answers, who may ask, and that no client disturbs it."""
 

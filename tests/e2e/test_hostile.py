@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 A service in a hostile world: no DNS, and a configuration of noise. It goes on, and each packet is counted.

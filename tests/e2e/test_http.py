@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: nginx-light zstd
 """Records to HTTP servers, also as OTLP: all encodings, and whatever goes wrong."""

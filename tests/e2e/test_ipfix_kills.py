@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: nftables
 """IPFIX over TCP and TLS to a collector that stops reading, and ends, at any time."""

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Alone: what has ended is known for a minute, in which the test looks for it.
 """netobsctl map, and records of mappings, compared with conntrack(8) -L and -E.

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: prometheus
 """Metrics over HTTP and in a file: they are right, bounded, and cost the counting nothing."""

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Label: ecosystem
 """A real OpenTelemetry Collector has the records that netobs says it delivered."""
@@ -6,7 +5,6 @@
 import collections
 import http.client
 import json
-import os
 import time
 
 from lib import grpc_lab
@@ -86,9 +84,7 @@ class Feeds(lab.LabTest):
     def test_proxy_that_misbehaves_at_random(self):
         """429, 5xx, resets and answers that are cut off: what was delivered is there, and no more than that
         beside what was cut off."""
-        seed = int(os.environ.get("NETOBS_SEED", time.time_ns() % 10**6))
-        self.note(f"NETOBS_SEED={seed}")
-        proxy = Proxy(self.ns, seed=seed)
+        proxy = Proxy(self.ns, seed=self.seed)
         self.addCleanup(proxy.stop)
         feed = self.feed(f"otlp+http://127.0.0.1:{proxy.port}?timeout=10&requests=4&"
                          "batch_records=100", "--rate", 1000, "--records", 10_000, "--drain", 100)
@@ -183,9 +179,7 @@ class Service(ServiceTest):
     def test_sums_through_a_proxy_that_misbehaves(self):
         """The Collector's sums are those of the records, and those that came again behind a cut answer."""
         collector = otelcol.Collector(self.lab, self.a).start()
-        seed = int(os.environ.get("NETOBS_SEED", time.time_ns() % 10**6))
-        self.note(f"NETOBS_SEED={seed}")
-        proxy = Proxy(self.a, seed=seed, slow_s=3, path="/v1/metrics")
+        proxy = Proxy(self.a, seed=self.seed, slow_s=3, path="/v1/metrics")
         self.addCleanup(proxy.stop)
         self.write('[group "services"]', "by = service,client", "records = yes",
                    *sink_section("groups", f"json:{self.lab.path('groups')}", "records = group"),

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 Reloads of a service whose sinks are away: it answers all the time, at its end too, and the metrics

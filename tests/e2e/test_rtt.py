@@ -14,7 +14,6 @@ import concurrent.futures
 import itertools
 import json
 import os
-import random
 import re
 import signal
 import statistics
@@ -100,15 +99,13 @@ class Accuracy(lab.LabTest):
             return sum(pool.map(lambda link: self.check_link(*link), links), [])
 
     def test_round_trip_times_are_the_kernels(self):
-        seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
-        print(f"    seed {seed}", flush=True)
         cases = [rtt_cases.Case(*case) for case in itertools.product(
             (0, 1, 10, 100), (0, 0.005), ("pingpong", "bulk", "think"), (1, 0), (1, 0), (4, 6))]
-        chosen = random.Random(seed).sample(cases, min(CASES, len(cases)))
+        chosen = self.random.sample(cases, min(CASES, len(cases)))
         by_link = collections.defaultdict(list)
         for case in sorted(chosen, key=cases.index):
             by_link[case.delay_ms, case.loss].append(case)
-        links = [(rtt_cases.Watched(self.lab, *link, seed), of_link)
+        links = [(rtt_cases.Watched(self.lab, *link, self.seed), of_link)
                  for link, of_link in by_link.items()]
         results = self.check_links([link for link in links if link[1][0].delay_ms < QUIET_MS], 1)
         results += self.check_links([link for link in links if link[1][0].delay_ms >= QUIET_MS],
@@ -116,7 +113,7 @@ class Accuracy(lab.LabTest):
         if TABLE:
             rtt_table.write(TABLE, [found for found, _ in results])
         for found, why in results:
-            with self.subTest(case=found.case, seed=seed):
+            with self.subTest(case=found.case, seed=self.seed):
                 self.assertEqual([], why)
 
 

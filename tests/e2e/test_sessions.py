@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: curl
 """Sessions: the records of TCP connections, compared with what the programs at both ends

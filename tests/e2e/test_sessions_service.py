@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: nfdump libfixbuf-tools
 """Sessions of the service: [sessions] that changes while it runs, and the sinks that they go to.

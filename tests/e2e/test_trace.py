@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: nftables strace tcpdump
 """netobsctl trace, compared with what the processes at both ends of random connections noted.

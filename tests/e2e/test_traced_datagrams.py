@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: nftables iproute2 iputils-ping
 # Alone: a flow of UDP that is not chosen takes a place too, until that is known

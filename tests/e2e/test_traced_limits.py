@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """netobsctl trace of many connections, by many tracers, and where there is no room for more."""
 

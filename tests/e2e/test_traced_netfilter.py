@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: nftables iproute2 strace
 """netobsctl trace --netfilter: the hooks that bytes pass, in the kernel's order, and what rules do there.

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: iproute2 nftables
 """The part of a journey that netobsctl trace blames is the one that was made slow."""

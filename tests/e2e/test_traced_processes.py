@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """netobsctl trace of a process, a command or a container: its connections, each byte once, and no others.
 

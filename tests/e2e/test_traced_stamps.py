@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Alone: a flow of UDP that is not chosen takes a place too, until that is known
 """netobsctl trace, compared with the time stamps that sockets have of the kernel (SO_TIMESTAMPING)."""

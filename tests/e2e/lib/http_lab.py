@@ -6,7 +6,6 @@ import contextlib
 import gzip
 import http.server
 import json
-import os
 import random
 import socket
 import struct
@@ -289,9 +288,7 @@ class FaultsTest(HttpTest):
     """What every kind of server goes through."""
 
     def check_erratic(self, more="", **options):
-        seed = int(os.environ.get("NETOBS_SEED", time.time_ns() % 10**6))
-        self.note(f"NETOBS_SEED={seed}")
-        collector = self.collector(seed=seed, **options)
+        collector = self.collector(seed=self.seed, **options)
         collector.too_many, collector.poison = TOO_MANY, POISON
         self.feed(self.spec(f"timeout=10&requests=4&{more}"),
                   "--rate", 1000, "--records", 10_000, "--drain", 100)

@@ -104,10 +104,8 @@ class KillsTest(ipfix_lab.IpfixTest):
                 ).rstrip("&")
 
     def check_kills(self, certificates=None):
-        seed = int(os.environ.get("NETOBS_SEED", time.time_ns() % 10**6))
-        self.note(f"NETOBS_SEED={seed}")
         context = certificates and certificates.server("server")
-        server = self.erratic(self.ns, seed, KILLS, port=self.port, context=context)
+        server = self.erratic(self.ns, self.seed, KILLS, port=self.port, context=context)
         self.addCleanup(server.stop)
         self.feed(self.spec(certificates, "spool.max_bytes=4G"), "--rate", RATE)
         lab.wait_for(lambda: server.kills <= 0, "the kills", SECONDS)
