@@ -106,7 +106,7 @@ SPECS = (
     ("ipfix:udp://h:port", "the port is not"), ("ipfix:udp://h:", "the port"),
     ("ipfix:udp://:4739", "has no host"), ("ipfix:tcp://", "has no host"),
     ("ipfix:sctp://h", "must begin with udp://, tcp://"),
-    ("ipfix:udp://h?timestamps=s", "ms|us|ns"), ("ipfix:udp://h?source=here", "not an IP address"),
+    ("ipfix:udp://h?record=s", "basic|extended"), ("ipfix:udp://h?source=here", "not an IP address"),
     ("ipfix:udp://h?ca=/x", "for TLS only"), ("ipfix:udp://h?pen=0", "option pen"),
     ("ipfix:udp://h?rotate.bytes=1M", "unknown option 'rotate.bytes'"),
     ("ipfix:file:/tmp/x?source=::1", "unknown option 'source'"),
