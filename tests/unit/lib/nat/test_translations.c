@@ -180,6 +180,33 @@ static void begin(struct translations *translations)
 
 TEST_FIXTURE(struct translations, begin, translations_close)
 
+/* Calls of calloc() up to the one that fails; 0: none does. */
+static uint32_t calls_left;
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return calls_left && !--calls_left ? NULL : __real_calloc(n, size);
+}
+
+TEST(without_memory_there_is_no_table)
+{
+	struct translation_table table;
+	uint32_t n = 0;
+	int err;
+
+	do {
+		calls_left = ++n;
+		err = translation_table_init(&table);
+		assert_int_equal(err, calls_left ? 0 : -ENOMEM);
+	} while (err);
+	calls_left = 0;
+	assert_true(n > 2);
+	translation_table_done(&table);
+}
+
 #define CASE(name) TEST_OF(name, struct translations *t, set_up, tear_down)
 
 CASE(a_report_names_all_four_faces)
@@ -331,6 +358,8 @@ CASE(a_translation_stays_with_a_flow_that_is_not_reported_any_more)
 	for (int64_t ms = SECOND; ms < 600 * SECOND; ms += 5 * SECOND) {
 		expect(t, SEEN(asked, CLIENT_SIDE, false, ms, ms + 5 * SECOND),
 		       &sent, NULL);
+		expect(t, SEEN(received, CLIENT_SIDE, true, ms, ms + 5 * SECOND),
+		       NULL, &answered);
 		translations_settle(t);
 	}
 	expect(t, SEEN(asked, CLIENT_SIDE, false, 700 * SECOND, 701 * SECOND),
