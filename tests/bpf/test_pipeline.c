@@ -598,6 +598,28 @@ CASE(packets_that_are_not_accounted_for_are_an_error)
 	assert_true(witness_read(&f->witness, "not accounted for"));
 }
 
+static void note_stamp(uint32_t generation, int64_t stamp_ns, void *ctx)
+{
+	(void)generation;
+	*(int64_t *)ctx = stamp_ns;
+}
+
+/* In a time namespace the programs' clock is another one. */
+CASE(features_have_the_time_of_a_flip_by_the_clock_of_entries)
+{
+	const int64_t offset_ns = 1000 * NSEC_PER_SEC;
+	int64_t stamp_ns = 0;
+	const struct flow_extra extra = { .before_flip = note_stamp,
+					  .ctx = &stamp_ns };
+
+	open_with(f, 1000);
+	f->pipeline.options.merge.extras = (struct flow_extras){ &extra, 1 };
+	f->pipeline.clock.namespace_offset = offset_ns;
+	drain(f, MERGE_INTERVAL);
+	assert_int_equal(stamp_ns, f->pipeline.flip_ns - offset_ns);
+	f->pipeline.options.merge.extras.n = 0;
+}
+
 CASE(pipeline_may_be_given_up_at_any_step)
 {
 	for (int steps = 0; steps<12; steps += lab_shrink()> 1 ? 3 : 1) {
