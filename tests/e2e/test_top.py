@@ -150,6 +150,14 @@ class Top(lab.WiredTest):
         self.assertNotIn("PAUSED", lines[TITLE])
         self.quit(terminal)
 
+    def test_a_message_is_on_the_last_line(self):
+        terminal = Terminal(self.lab, self.a, 24, 80, "top", "-v", "-i", "eth0", "-i", "/^late/",
+                            "--interval", "0.3", shows_errors=True)
+        self.shows(terminal, "q quit")
+        self.lab.veth(self.a, "late", self.b, "peer")
+        terminal.wait_for(lambda lines: lines[-1].endswith("late: observing"), "the message")
+        self.assertEqual(0, terminal.quit()[0])
+
     def test_search(self):
         terminal = self.start("--by", "service")
         self.connect()
