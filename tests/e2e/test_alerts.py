@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """Alerts of TCP connections that break rules, over a link that delays: lib/relay.py."""
 
@@ -200,3 +201,7 @@ class Alerts(lab.LabTest):
         for words, code in (("ether host 02:00:00:00:00:01", 1), ("tcp port 0", 0)):
             done = observer.run("alerts", "-r", path, "--rule", f"rtt > 0ns where {words}", code=code)
             self.assertEqual(bool(code), "without Ethernet header" in done.stderr, done.stderr)
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: nfdump libfixbuf-tools
 """Alerts of the service: rules that change while it runs, and the sinks that alerts go to."""
@@ -322,3 +323,7 @@ class Config(AlertsTest):
             return [(one["section"], one.get("name"), one["key"], one["value"])
                     for one in json.loads(self.config("show", "-o", "json", path)[1])]
         self.assertEqual(values(self.path), values(again))
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 Memory that is refused anywhere in a run, once or many times, costs no packet its place in
@@ -122,3 +123,7 @@ class Allocations(lab.WiredTest):
                 outcomes[outcome] = outcomes.get(outcome, 0) + 1
         self.assertEqual(runs, sum(outcomes.values()))
         self.note(json.dumps(outcomes))
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 Processes and interfaces whose names are any bytes, in each output: a terminal gets no control
@@ -212,3 +213,7 @@ class AnyBytes(ServiceTest):
                            ("metrics, json", "i")):
             with self.subTest(what):
                 self.assertGreater(len(set(re.findall(rf"\b{mark}\d\d", shown[what]))), 5)
+
+
+if __name__ == "__main__":
+    lab.main()

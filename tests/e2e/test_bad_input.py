@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 What is wrong gets a clear message and the right exit code, leaves nothing
@@ -361,3 +362,7 @@ exec unshare -m sh -c 'mount -t tmpfs none {path} && exec {observer.netobsctl()}
             # Nothing in the programs depended on it: then all must be right.
             self.assert_pings_are_seen(run)
         self.assert_nothing_left()
+
+
+if __name__ == "__main__":
+    lab.main()

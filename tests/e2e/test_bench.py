@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """netobsctl bench: complete results in each form, and nothing left behind."""
 
@@ -260,3 +261,7 @@ class Bench(lab.LabTest):
         self.assertEqual(FINE, process.wait())
         self.assertIn("100 flows, uniform", text)
         self.assertTrue(text.endswith("\x1b[K"), "it does not stay")
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: iperf3
 """`./dev bench`, apart from times: what it sends, follows, sums up and prints."""
@@ -380,3 +381,7 @@ class Runs(lab.LabTest):
         for pid in left:
             os.kill(pid, 9)
         lab.wait_for(lambda: not usage.survivors(), "their end")
+
+
+if __name__ == "__main__":
+    lab.main()

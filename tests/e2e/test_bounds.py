@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """At the cap of flows: drains ahead of time, whatever the interval, and the books."""
 
@@ -75,3 +76,7 @@ class Bounds(lab.WiredTest):
 def cpu_seconds(pid):
     fields = lab.read(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 No call of the library takes long, however many flows an interval has had, or a stop
@@ -241,3 +242,7 @@ class Calls(lab.WiredTest):
         flood.communicate()
         self.assertGreater(stats.seen.packets, PENDING)
         return longest
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 Interfaces and intervals that change while a service runs, a hundred times at random, under a flood:
@@ -85,3 +86,7 @@ class Change(ServiceTest):
         self.assertEqual(sent[0], crossed)
         self.assertEqual(sent, totals[FORWARDED])
         self.assertLessEqual(totals.get(LOCAL, (0, 0)), other)
+
+
+if __name__ == "__main__":
+    lab.main()

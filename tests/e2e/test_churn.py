@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: strace
 """
@@ -208,3 +209,7 @@ class Churn(WatchedTest):
             self.assertEqual(0, attached)
         self.stop()
         lab.wait_for(lambda: read_knob() != MARK, "the knob to be taken back")
+
+
+if __name__ == "__main__":
+    lab.main()

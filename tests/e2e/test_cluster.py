@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Label: ecosystem
 # Needs: python3-pip
@@ -83,3 +84,7 @@ class Fleet(lab.LabTest):
         self.assertGreater(row["agents"]["bpf_seconds"], 0)
         self.assertGreater(row["agents"]["kernel_bytes"], NODES << 20)
         self.note(f"{rest}, {records}, {edges}")
+
+
+if __name__ == "__main__":
+    lab.main()

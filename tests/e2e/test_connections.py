@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Label: measure
 # Alone: what is idle, and how many handshakes wait, depends on when it gets the CPU.
@@ -289,3 +290,7 @@ class Connections(lab.LabTest):
         for port in new.ports:
             self.assertTrue(any("TimeFlowRttNs" in record
                                 for _, record in records.real[port]))
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Lock: sockets, it names the owners of short-lived sockets, and lists all sockets of the host.
 """
@@ -280,3 +281,7 @@ class Service(Contained, ServiceTest):
         code, text, errors = self.config("show", self.path)
         self.assertEqual((0, ""), (code, errors))
         self.assertIn("container_names = yes", text)
+
+
+if __name__ == "__main__":
+    lab.main()

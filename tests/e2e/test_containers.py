@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 Interfaces that lead to containers have these in the metrics and in the status of a service, which
@@ -163,3 +164,7 @@ class Containers(ServiceTest):
         self.a.ip("link", "del", f"v{number}")
         self.await_containers(expected)
         self.stop()
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 Sessions and alerts have the id of their conversation that flow records have, at both ends of each kind
@@ -174,3 +175,7 @@ class ConversationIds(nat.RandomNatTest):
         for kind in "flow", "session", "alert":
             self.assertLess(0, len(found[kind]), kind)
             self.assertEqual([], [one for one in found[kind] if "ConversationId" in one])
+
+
+if __name__ == "__main__":
+    lab.main()

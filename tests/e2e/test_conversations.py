@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Cost: 45
 """A packet is counted once and belongs to its conversation, through routers that translate.
@@ -175,3 +176,7 @@ class Conversations(lab.LabTest):
         translators, tunnels = map(sum, zip(*(self.attempt(seed)
                                               for seed in range(first, first + count))))
         self.note(f"{count} chains with {translators} translators and {tunnels} tunnels")
+
+
+if __name__ == "__main__":
+    lab.main()

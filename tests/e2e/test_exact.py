@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 Counts are exact: the records of plain traffic against a capture taken at the
@@ -120,3 +121,7 @@ class Exact(ExactTest):
         for record in result.records:
             self.assertEqual([("lo", INGRESS), ("lo", EGRESS)],
                              points(record))
+
+
+if __name__ == "__main__":
+    lab.main()

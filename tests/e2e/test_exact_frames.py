@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 Frames this kernel does not make by itself, written to the wire byte by byte:
@@ -153,3 +154,7 @@ class Frames(ExactTest):
         (record,) = result.records
         self.assertEqual((REPEAT, REPEAT * 84), result.exported())
         self.assertNotIn("SrcPort", record)
+
+
+if __name__ == "__main__":
+    lab.main()

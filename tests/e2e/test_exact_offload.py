@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 Packets are packets of the wire also where the kernel handles several at once:
@@ -193,3 +194,7 @@ class Offload(ExactTest):
                 if key[0] == "203.0.113.1"}
         self.assertEqual([60], [total.packets for total in real.values()])
         self.assert_exact(result, real)
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 Counts are exact inside and outside of a VXLAN tunnel, in GTP-U, behind the segments of SRv6,
@@ -225,3 +226,7 @@ class TunDevice(ExactTest):
         for record in result.records:
             for absent in ("SrcMac", "DstMac", "L2Bytes"):
                 self.assertNotIn(absent, record)
+
+
+if __name__ == "__main__":
+    lab.main()

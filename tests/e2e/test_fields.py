@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: tshark
 """What a record says besides its counts: each field against the capture."""
@@ -175,3 +176,7 @@ class Fields(ExactTest):
         times = [before - 100, record["TimeFlowStartMs"], record["TimeFlowEndMs"], after + 100]
         self.assertEqual(sorted(times), times)
         self.assertGreaterEqual(times[2] - times[1], 290)
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: conntrack nftables
 # Label: measure
@@ -211,3 +212,7 @@ class FloodedNat(nat.RandomNatTest):
         first = self.status()
         time.sleep(2 * INTERVAL_S)
         return first if first["begun"] == self.status()["begun"] else None
+
+
+if __name__ == "__main__":
+    lab.main()

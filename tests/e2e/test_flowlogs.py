@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Label: ecosystem
 """
@@ -155,3 +156,7 @@ class Flowlogs(OnceTest):
         self.observe()
         self.check_connections(octets_of)
         self.check_metrics(octets_of, {True: ("", ""), False: ("", "")})
+
+
+if __name__ == "__main__":
+    lab.main()

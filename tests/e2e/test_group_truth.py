@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: nftables
 """
@@ -129,3 +130,7 @@ class GroupTruth(GroupedTest):
             talker.stdin.close()
             talker.wait(lab.PATIENCE_S)
         self.stop()
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: prometheus
 """Groups of the service: metrics and records that add up to what is exported. What TCP does is random."""
@@ -385,3 +386,7 @@ class Tcp(GroupsTest):
                 below = [n for i, n in enumerate(counted) if bound * 2**i <= float(le) * 1.001]
                 self.assertLessEqual(value, sum(below), f"{key} up to {le}: {counted}")
             self.assertGreater(sum(counted), 0)
+
+
+if __name__ == "__main__":
+    lab.main()

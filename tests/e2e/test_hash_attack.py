@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Lock: drops, its flows fill the table of drops of the whole host.
 """
@@ -81,3 +82,7 @@ class HashAttack(lab.WiredTest):
         self.assertLessEqual(sums["chosen"][1],
                              sums["random"][1] + sums["chosen"][0] // 1000)
         self.assertLess(sums["chosen"][2], 3 * sums["random"][2])
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """What records in JSON say about the host: of the service, in all kinds that send JSON."""
 
@@ -148,3 +149,7 @@ class Service(ServiceTest):
         self.send()
         self.stop()
         self.check_host(self.records("a"), {"own": "old"})
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Lock: drops, its flows fill the table of drops of the whole host.
 """The outcome of each packet, at each interface: the identity, and the packets really sent."""
@@ -160,3 +161,7 @@ class InterfaceCounts(lab.LabTest):
         lost = self.run_.stop().stats["lost"]
         self.assertEqual(sum(found["lost"] for found in counts.values()),
                          lost["table_full"]["packets"])
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: libfixbuf-tools nfdump pmacct tshark
 """IPFIX: what collectors of others make of it is what JSON lines say."""
@@ -313,3 +314,7 @@ class Live(Collectors):
         self.assertEqual({a.ifindex("uplink0"): "uplink0"}, names)
         self.assertEqual({0, 1}, {collectors.raw_row(flow.fields)["direction"]
                                   for flow in flows})
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """IPFIX in files: full disks, files that rotate, and what crashes leave of them."""
 
@@ -129,3 +130,7 @@ class Files(ipfix_lab.IpfixTest):
                   "--seconds", 2.5)
         self.end()
         self.assertEqual({}, self.files())
+
+
+if __name__ == "__main__":
+    lab.main()

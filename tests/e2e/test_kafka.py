@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Label: broker
 """Records to a Kafka broker of the last version with ZooKeeper's ways, 3.9."""
@@ -44,3 +45,7 @@ class Kafka3(kafka_tests.KafkaTests, kafka_tests.KafkaFailureTests,
         result = feed.finish()
         self.check_fed(result, self.topic())
         self.assertEqual(0, result["stats"]["dropped"]["refused"]["records"])
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Label: broker
 """Records to a Kafka broker of version 4."""
@@ -20,3 +21,7 @@ class Kafka4(kafka_tests.KafkaTests, kafka_tests.KafkaFailureTests,
         feed.finish(code=1)
         self.assertEqual(1, len(feed.matching("Kafka 4.0 and newer")))
         self.assertEqual(1, len(feed.matching("trying again")), feed.lines)
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Cost: 60
 """Many conversations through each kind of NAT, of TCP and UDP, over IPv4 and IPv6.
@@ -116,3 +117,7 @@ class KindsOfNat(maps.MapTest):
         for family, gateway in ("-4", "10.0.9.1"), ("-6", "fd09::1"):
             self.client.ip(family, "route", "replace", "default", "via", gateway)
         self.attempt(services, (["rc", "vx"], ["rs"]), ("rc", "vx", "rs"))
+
+
+if __name__ == "__main__":
+    lab.main()

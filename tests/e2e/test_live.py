@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: procps
 """What goes on until it is stopped, on terminals of several widths: what it waits for, its keys,
@@ -100,3 +101,7 @@ class Live(lab.WiredTest):
             self.assertLess(time.monotonic() - before, 50)
             process.terminate()
             self.assertEqual(process.stdout.read(), "")
+
+
+if __name__ == "__main__":
+    lab.main()

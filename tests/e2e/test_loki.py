@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Label: ecosystem
 """Loki has the records that netobs reports, and netobs counts those that it refuses."""
@@ -86,3 +87,7 @@ class LokiTest(store.StoreTest):
         self.assertEqual((0, {"refused": OLD}), self.outcome(result))
         self.assertIn("400", result.errors)
         self.assertEqual([], self.store.records())
+
+
+if __name__ == "__main__":
+    lab.main()

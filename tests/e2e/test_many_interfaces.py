@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Label: measure
 # Alone: it measures how long starts and calls take.
@@ -165,3 +166,7 @@ class ManyInterfaces(lab.LabTest):
         self.note(f"longest call {1000 * self.longest_s:.1f} ms, stopped within {stop_s:.3f} s")
         self.batch(f"link del v{i}" for i in range(1, 1 + PAIRS))
         return max(self.longest_s / 0.02, stop_s / 2)
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Label: measure
 # Alone: memory runs out at a moment that depends on the CPU time it gets.
@@ -143,3 +144,7 @@ class Memory(lab.WiredTest):
             return
         self.assertRegex(self.refusal(enter=group.enter),
                          "[Cc]annot (make|load).*memory")
+
+
+if __name__ == "__main__":
+    lab.main()

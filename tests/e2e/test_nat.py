@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Cost: 60
 """Flows and their translation by NAT, compared with the kernel's table of connections.
@@ -482,3 +483,7 @@ class Nat(nat.RandomNatTest):
         self.talk(services, 10)
         for record in watch.stop().records:
             self.assertFalse(set(NAT_FIELDS) & set(record), record)
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Label: ecosystem
 # Needs: default-jdk-headless
@@ -182,3 +183,7 @@ class Ecs(ServiceTest):
                  sum(flow["TimeFlowEndMs"] == flows[0]["TimeFlowEndMs"] for flow in flows))):
             self.assertGreater(count, 0)
             self.assertEqual(count, self.count(f"event.dataset:netobs.flow AND {query}"), query)
+
+
+if __name__ == "__main__":
+    lab.main()

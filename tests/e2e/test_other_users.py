@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 Other users of the host neither stop netobs nor deceive it: they lock all that they can open, and plant
@@ -188,3 +189,7 @@ class OtherUsers(PersistentTest):
         traffic.ping(self.a, "192.0.2.2", 3)
         self.stop()
         self.assertEqual(0, os.stat(f"{self.set}/state").st_uid)
+
+
+if __name__ == "__main__":
+    lab.main()

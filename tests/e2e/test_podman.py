@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: podman runc busybox-static
 # Alone: it names the owners of short-lived sockets, and lists all sockets of the host.
@@ -83,3 +84,7 @@ class Podman(lab.LabTest):
         watch.wait_records(lambda lines: names(lines).keys() >= expected.keys(), "both")
         records = watch.stop().records
         self.assertEqual({one: (name, IMAGE) for one, name in expected.items()}, names(records))
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Label: measure
 # Alone: it measures memory while a flood takes all CPUs.
@@ -158,3 +159,7 @@ def count_lines(path):
         while block := file.read(1 << 24):
             count += block.count(b"\n")
     return count
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: iputils-ping
 """
@@ -175,3 +176,7 @@ class Privileges(lab.WiredTest):
         self.assertEqual(1, result.code)
         self.assertIn("CAP_SYS_ADMIN", result.errors)
         self.note(result.errors.split("\n", 1)[0])
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: python3-cffi python3-pycparser python3-setuptools
 """The Python binding: real traffic between two namespaces, counted; headers that parse."""
@@ -236,3 +237,7 @@ class Python(lab.LabTest):
         done = subprocess.run(["/usr/bin/python3", "-c", "import netobs"], env=made,
                               check=False, capture_output=True, text=True)
         self.assertIn("has version 0.2.0, this package is for 0.9", done.stderr)
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: jq libfixbuf-tools nfdump pmacct socat
 """
@@ -173,3 +174,7 @@ class Recipes(lab.LabTest):
 
     def check_lines(self, run, _):
         self.assertGreater(os.path.getsize(run.path("work/lines")), 0)
+
+
+if __name__ == "__main__":
+    lab.main()

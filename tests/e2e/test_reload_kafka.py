@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Label: broker
 """
@@ -50,3 +51,7 @@ class ReloadKafka(KafkaServiceTest):
         self.assertEqual(sent, self.exported())
         records = self.check_consumed(sent)
         self.note(f"{RELOADS} reloads, {sent} packets, {records} records")
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: tcpdump xz-utils zstd
 """Capture files run through the same programs, with the files' own times."""
@@ -449,3 +450,7 @@ class Replay(lab.LabTest):
         result = self.replay(path)
         self.assertEqual(len(kinds), result.total("seen")[0])
         self.assert_truth(result, truth.sums(path))
+
+
+if __name__ == "__main__":
+    lab.main()

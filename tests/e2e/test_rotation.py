@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: gzip zstd
 """Files of JSON lines that are rotated: nothing is lost, nothing is half done."""
@@ -160,3 +161,7 @@ class Rotation(lab.WiredTest):
         self.assertEqual(sink["delivered"]["packets"],
                          sum(record["Packets"] for record in records))
         self.assertEqual(sink["taken"], sink["delivered"])
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Label: ecosystem
 # Needs: rsyslog
@@ -39,3 +40,7 @@ class Rsyslog(store.StoreTest):
         lab.wait_for(lambda: len(self.lines()) >= len(result.records), "all lines")
         self.assertEqual(store.in_order(result.records),
                          store.in_order(take_host(map(json.loads, self.lines()))))
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: iputils-ping tcpdump tshark
 # Label: measure
@@ -336,3 +337,7 @@ class Rtt(lab.LabTest):
             self.assertEqual(1024, found["max"])
             self.assertGreater(found["used"], 0)
             self.assertEqual(found["created"], found["used"])
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Label: measure
 # Alone: it measures times.
@@ -136,3 +137,7 @@ class PathRtt(lab.LabTest):
                 ours = line[way].get("PathRttNs")
                 if ours is None or abs(ours - truth) > max(SHARE * truth, LEAST_NS):
                     yield f"{point}, {way}: {ours} ns, the server takes {think_ms} ms"
+
+
+if __name__ == "__main__":
+    lab.main()

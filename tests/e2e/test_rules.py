@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 Rules in a file: the first one that matches decides, each counts, and SIGHUP replaces all of
@@ -207,3 +208,7 @@ def traffic_file(test):
         file.write(capfile.pcap(capfile.ETHERNET, [
             (at, capfile.link(capfile.ETHERNET, frame)) for at, frame in packets]))
     return path
+
+
+if __name__ == "__main__":
+    lab.main()

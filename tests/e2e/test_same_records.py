@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """Records by gRPC, HTTP and OTLP say what JSON lines say."""
 
@@ -133,3 +134,7 @@ class Records(lab.LabTest):
                 request.resource[name] for name in ("service.name", "site", "host.ip", "host.name")))
             self.assertEqual(b"netobs", request.scope["name"])
             self.assertEqual(("netobs.names.version", 1), otlp.attribute(request.scope["attribute"]))
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Label: measure
 # Alone: it measures packets that come too fast for the reader of the logs.
@@ -160,3 +161,7 @@ class SelfTuning(lab.WiredTest):
         self.note(f"lost {lost}, at most {self.highest / MIB:.1f} MiB, the cap "
                   f"is {cap / MIB:.1f} MiB")
         self.assertLessEqual(self.highest, cap)
+
+
+if __name__ == "__main__":
+    lab.main()

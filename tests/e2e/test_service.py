@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 netobsctl run: its configuration, what it reports to systemd, and changes of everything that can
@@ -345,3 +346,7 @@ class Service(ServiceTest):
         self.assertEqual(sent, self.stats()["seen"]["packets"])
         self.assertEqual(exported, self.packets("spooled"))
         self.assertEqual(exported, self.packets("a", "b"))
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 A service that runs for long, in small: at half of the rate that this machine can send, with
@@ -69,3 +70,7 @@ class Soak(WatchedTest):
         self.assertLess(last - first, FEW_DRIFT_KIB if third < FEW else first * DRIFT_MAX, sizes)
         self.stop()
         self.assertEqual(self.sent, self.exported())
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """A spool on disk, under netobsctl that is killed, and a disk that is full."""
 
@@ -149,3 +150,7 @@ class Spool(lab.WiredTest):
         self.reader.close()
         result.check_identity()
         self.assertEqual(0, result.stats["sinks"][0]["pending"]["records"])
+
+
+if __name__ == "__main__":
+    lab.main()

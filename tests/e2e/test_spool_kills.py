@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """A process that is killed over and over while its spool fills the disk.
 
@@ -86,3 +87,7 @@ class Kills(lab.LabTest):
                           if name.endswith(".bad")])
         self.note(f"seed {seed}: {kills()} kills, {full} on a full disk: "
                   f"{len(on_disk)} records were on it, {len(got)} came out")
+
+
+if __name__ == "__main__":
+    lab.main()

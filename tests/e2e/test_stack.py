@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Label: broker
 # Needs: iputils-ping socat
@@ -26,3 +27,7 @@ class Stack(lab.LabTest):
         end = re.search(r"^(\d+) records of \d+ packets are in the topic$", out, re.M)
         self.assertGreaterEqual(int(end[1]), len(shown))
         self.assertNotIn("Traceback", err)
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 A reader that stalls in a flood loses nothing silently: what is seen is exported or
@@ -131,3 +132,7 @@ class Stall(lab.WiredTest):
 
     def test_slow_callback_many_flows(self):
         self.embed(MANY, MANY // 4)
+
+
+if __name__ == "__main__":
+    lab.main()

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Cost: 90
 # Needs: git
@@ -101,3 +102,7 @@ class Topologies(lab.LabTest):
                 failed[seed].split("\nWrong:\n")[-1]
             print(f"NETOBS_TEST_SEED={seed}\n{text}\n", flush=True)
         self.assertEqual([], sorted(failed), "seeds that failed")
+
+
+if __name__ == "__main__":
+    lab.main()

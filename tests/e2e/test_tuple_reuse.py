@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: conntrack nftables
 # Lock: sockets, it names the owners of short-lived sockets.
@@ -206,3 +207,7 @@ class TupleReuse(nat.RandomNatTest):
         for way in "asked", "answered":
             self.assertGreater(named[way, True], named[way, False] / 20, named)
         self.note(f"{len(uses)} uses of {len(outer)} tuples in {took:.0f} s; {dict(named)}")
+
+
+if __name__ == "__main__":
+    lab.main()

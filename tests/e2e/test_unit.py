@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: strace systemd util-linux
 """netobs.service: an unprivileged user with the unit's capabilities does the whole job."""
@@ -162,3 +163,7 @@ def allowed_calls():
         text = lab.run("systemd-analyze", "--no-pager", "syscall-filter", name)
         groups += re.findall(r"^    ([@\w-]+)$", text, re.M)
     return calls
+
+
+if __name__ == "__main__":
+    lab.main()
