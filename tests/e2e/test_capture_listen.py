@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Needs: strace tshark
+# Needs: tshark
 """Readers that connect to netobsctl capture: each gets a file of its own."""
 
 import os
@@ -12,7 +12,6 @@ import time
 
 from lib import bpf
 from lib import lab
-from lib import observer
 from lib import packets
 from lib import traffic
 

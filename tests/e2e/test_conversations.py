@@ -4,8 +4,7 @@
 """A packet is counted once and belongs to its conversation, through routers that translate.
 
 Random chains of namespaces, random rules in each of them, and random sets of observed interfaces. The
-sender knows what it has sent. A failure prints its seed; NETOBS_TEST_SEED=SEED repeats it, and
-NETOBS_TEST_CHAINS=N tries so many.
+sender knows what it has sent. NETOBS_TEST_CHAINS=N tries so many.
 """
 
 import collections

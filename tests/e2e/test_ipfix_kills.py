@@ -3,7 +3,6 @@
 """IPFIX over TCP and TLS to a collector that stops reading, and ends, at any time."""
 
 import os
-import socket
 import tempfile
 import threading
 import time

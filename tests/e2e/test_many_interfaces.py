@@ -156,6 +156,7 @@ class ManyInterfaces(lab.LabTest):
             while time.monotonic() < end or context.stats().interfaces < 2 * PAIRS + 1:
                 self.assertLess(time.monotonic(), end + lab.PATIENCE_S, "not all are observed")
                 self.dispatch(context)
+            self.assertEqual(2 * PAIRS + 1, context.stats().interfaces)
             begin = time.monotonic()
             context.lib.netobs_stop(context.context)
             while self.dispatch(context):

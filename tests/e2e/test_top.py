@@ -18,7 +18,7 @@ from lib.terminal import Terminal
 
 PORTS = (22, 80, 443)
 FLOWS = 10_000
-MANY = lab.sized(400_000) # more than 32 MiB have room for
+MANY = max(lab.sized(400_000), 100_000) # more than 32 MiB have room for
 TITLE, LAST, TOTAL, HEADING, ROWS = range(5)
 NORMAL_SCREEN, SHOW_CURSOR = "\x1b[?1049l", "\x1b[?12l\x1b[?25h"
 UP, END = "\x1bOA", "\x1bOF"

@@ -1,10 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: nftables
-"""netobsctl trace -o SINK, --svg and --show summary, beside each other.
-
-A failure prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
-"""
+"""netobsctl trace -o SINK, --svg and --show summary, beside each other."""
 
 import json
 import os

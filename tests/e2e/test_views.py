@@ -17,7 +17,7 @@ from lib.terminal import Terminal
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 HOME, SHOW, RED = "\x1b[H", "\x1b[?25h", "\x1b[1;31m"
 PORTS = (22, 80, 443)
-MANY = lab.sized(400_000) # more than 32 MiB have room for
+MANY = max(lab.sized(400_000), 100_000) # more than 32 MiB have room for
 
 
 class LiveTable(Terminal):

@@ -83,17 +83,3 @@ TEST_WITH(too_many_readers_are_refused, set_up, tear_down)
 	assert_ptr_equal(f->listener.server.list[CAPTURE_CLIENTS - 1], last);
 	assert_int_equal(f->listener.refused, 1);
 }
-
-/* With the timeout, the kernel would end the connection of one that reads nothing. */
-TEST_WITH(readers_may_pause, set_up, tear_down)
-{
-	struct fixture *f = *state;
-	int timeout_ms = -1;
-	socklen_t len = sizeof(timeout_ms);
-
-	add_readers(f, 1);
-	assert_int_equal(getsockopt(f->listener.server.list[0]->fd, IPPROTO_TCP,
-				    TCP_USER_TIMEOUT, &timeout_ms, &len),
-			 0);
-	assert_int_equal(timeout_ms, 0);
-}
