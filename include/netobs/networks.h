@@ -38,7 +38,7 @@ struct netobs_network {
  *                      NULL: nowhere
  * @param ret_networks  the caller frees them by netobs_networks_free()
  * @return 0; -EINVAL: a name or prefix is wrong, two networks have the same prefix, or an argument
- *         is NULL; -E2BIG: more than 1024 prefixes; -ENOMEM
+ *         is NULL; -E2BIG: more than 4096 prefixes; -ENOMEM
  */
 NETOBS_API int netobs_networks_new(const struct netobs_network *list,
 				   uint32_t n, char (*error)[NETOBS_ERROR_MAX],

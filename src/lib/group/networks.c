@@ -13,7 +13,7 @@
 #include "base/util.h"
 
 enum {
-	PREFIXES_MAX = 1024, /* all are tried for an address */
+	PREFIXES_MAX = 4096,
 	ADDRESS_BITS = 128,
 	V4_BITS = 96, /* of the prefix ::ffff:0:0/96 of IPv4 */
 };
@@ -26,16 +26,25 @@ struct prefix {
 	bool is_own; /* from the caller's list, and not built in */
 };
 
-struct prefixes {
-	struct prefix *list;
-	uint32_t n, capacity;
+/* Addresses from @first to the next boundary are of this network. */
+struct boundary {
+	unsigned __int128 first;
+	const char *name;
 };
 
 struct netobs_networks {
 	unsigned int users;
 	char (*names)[NETOBS_NETWORK_NAME_MAX]; /* of the list */
-	struct prefixes prefixes;		/* the longest first */
+	struct boundary *boundaries;
+	size_t n;
 };
+
+struct prefixes {
+	struct prefix *list;
+	uint32_t n, capacity;
+};
+
+static const char internet[] = "internet";
 
 static const struct netobs_network builtin[] = {
 	{ sizeof(*builtin), "private",
@@ -133,16 +142,16 @@ static int add_network(struct prefixes *all, const char *name, const char *cidr,
 	return err;
 }
 
-/* The longest first; of equal ones, those of the caller's list. */
+/* Sort by the first address; prefixes with equal ones by length, the longest last. */
 static int compare_prefixes(const void *a, const void *b)
 {
 	const struct prefix *left = a, *right = b;
 
-	if (left->len != right->len)
-		return right->len - left->len;
 	if (left->first != right->first)
 		return left->first < right->first ? -1 : 1;
-	return right->is_own - left->is_own;
+	if (left->len != right->len)
+		return left->len - right->len;
+	return left->is_own - right->is_own;
 }
 
 static int check_twins(const struct prefixes *all, const struct log *log)
@@ -159,6 +168,54 @@ static int check_twins(const struct prefixes *all, const struct log *log)
 		return -EINVAL;
 	}
 	return 0;
+}
+
+/* ---- Boundaries ----------------------------------------------------------------------- */
+
+static void add_boundary(struct netobs_networks *networks,
+			 unsigned __int128 first, const char *name)
+{
+	struct boundary *last = networks->boundaries + networks->n - 1;
+
+	if (networks->n && last->first == first)
+		last->name = name;
+	else
+		networks->boundaries[networks->n++] =
+			(struct boundary){ first, name };
+}
+
+/* After the end of the innermost prefix, its parent continues. */
+static void leave_prefix(struct netobs_networks *networks,
+			 const struct prefix *const *open, size_t n_open)
+{
+	const unsigned __int128 next = open[n_open - 1]->last + 1;
+
+	if (next)
+		add_boundary(networks, next,
+			     n_open > 1 ? open[n_open - 2]->name : internet);
+}
+
+static void fill_boundaries(struct netobs_networks *networks,
+			    const struct prefixes *all)
+{
+	/* One prefix of each length, and a built-in one with the same address. */
+	const struct prefix *open[2 * (ADDRESS_BITS + 1)];
+	size_t n_open = 0;
+
+	add_boundary(networks, 0, internet);
+	for (size_t i = 0; i < all->n; i++) {
+		const struct prefix *prefix = &all->list[i];
+
+		while (n_open && open[n_open - 1]->last < prefix->first)
+			leave_prefix(networks, open, n_open--);
+		/* Of two equal prefixes, one is enough. */
+		if (n_open && open[n_open - 1]->len == prefix->len)
+			n_open--;
+		open[n_open++] = prefix;
+		add_boundary(networks, prefix->first, prefix->name);
+	}
+	while (n_open)
+		leave_prefix(networks, open, n_open--);
 }
 
 /* ---- Life ----------------------------------------------------------------------------- */
@@ -213,16 +270,25 @@ static int fill_networks(struct netobs_networks *networks,
 			 const struct netobs_network *list, uint32_t n,
 			 const struct log *log)
 {
-	struct prefixes *all = &networks->prefixes;
+	struct prefixes all = { 0 };
 	int err;
 
 	networks->users = 1;
 	networks->names = calloc(n + 1, sizeof(*networks->names));
-	err = networks->names ? take_list(networks, all, list, n, log) : -ENOMEM;
-	if (err)
-		return err;
-	qsort(all->list, all->n, sizeof(*all->list), compare_prefixes);
-	return check_twins(all, log);
+	err = networks->names ? take_list(networks, &all, list, n, log) : -ENOMEM;
+	if (!err) {
+		qsort(all.list, all.n, sizeof(*all.list), compare_prefixes);
+		err = check_twins(&all, log);
+	}
+	if (!err) {
+		networks->boundaries =
+			calloc(2 * all.n + 1, sizeof(*networks->boundaries));
+		err = networks->boundaries ? 0 : -ENOMEM;
+	}
+	if (!err)
+		fill_boundaries(networks, &all);
+	free(all.list);
+	return err;
 }
 
 int netobs_networks_new(const struct netobs_network *list, uint32_t n,
@@ -259,7 +325,7 @@ void netobs_networks_free(struct netobs_networks *networks)
 	if (!networks || --networks->users)
 		return;
 	free(networks->names);
-	free(networks->prefixes.list);
+	free(networks->boundaries);
 	free(networks);
 }
 
@@ -267,15 +333,19 @@ const char *netobs_networks_find(const struct netobs_networks *networks,
 				 const uint8_t addr[16])
 {
 	unsigned __int128 address;
+	size_t low = 0, high;
 
 	if (!networks || !addr)
 		return NULL;
 	address = address_of(addr);
-	for (uint32_t i = 0; i < networks->prefixes.n; i++) {
-		const struct prefix *prefix = &networks->prefixes.list[i];
+	high = networks->n;
+	while (high - low > 1) {
+		const size_t middle = low + (high - low) / 2;
 
-		if (address >= prefix->first && address <= prefix->last)
-			return prefix->name;
+		if (networks->boundaries[middle].first <= address)
+			low = middle;
+		else
+			high = middle;
 	}
-	return "internet";
+	return networks->boundaries[low].name;
 }
