@@ -12,9 +12,9 @@
  * tracepoint, such as those that another one contains. The counters of interfaces have most of what network cards,
  * drivers and XDP drop.
  *
- * The observer is a struct netobs of its own kind, and independent of others, unless it shares the drops of a
- * context: netobs_start() and the functions after it in netobs.h run it, by the rules there. It needs what
- * netobs_probe() calls "drops"; reasons need "drop_reasons".
+ * The observer is a struct netobs of its own kind, and independent of others: netobs_start() and the functions
+ * after it in netobs.h run it, by the rules there. It needs what netobs_probe() calls "drops"; reasons need
+ * "drop_reasons".
  */
 #ifndef NETOBS_DROP_H
 #define NETOBS_DROP_H

@@ -293,7 +293,8 @@ void conf_parse(struct conf *conf, const char *file, char *text, size_t len)
 
 /* ---- Files ----------------------------------------------------------------------- */
 
-static void read_path(struct conf *conf, const char *path)
+/* @may_be_gone: it was there when its directory was read */
+static void read_path(struct conf *conf, const char *path, bool may_be_gone)
 {
 	const struct conf_place place = { .file = path };
 	struct stat link;
@@ -304,6 +305,8 @@ static void read_path(struct conf *conf, const char *path)
 
 	if (r == -ENOENT && !lstat(path, &link))
 		conf_complain(conf, &place, "the link leads to no file");
+	else if (r == -ENOENT && may_be_gone)
+		return;
 	else if (r == -EFBIG)
 		conf_complain(conf, &place, "the file is larger than 1 MiB");
 	else if (r < 0)
@@ -341,7 +344,7 @@ static void read_drop_ins(struct conf *conf, const char *directory)
 
 		snprintf(path, sizeof(path), "%s/%s", directory,
 			 found[i]->d_name);
-		read_path(conf, path);
+		read_path(conf, path, true);
 		free(found[i]);
 	}
 	free(found);
@@ -351,7 +354,7 @@ void conf_read(struct conf *conf, const char *file)
 {
 	char directory[PATH_MAX];
 
-	read_path(conf, file);
+	read_path(conf, file, false);
 	snprintf(directory, sizeof(directory), "%s.d", file);
 	read_drop_ins(conf, directory);
 }

@@ -50,12 +50,16 @@ int file_replacement_begin_new(struct file_replacement *replacement,
 
 int file_replacement_begin(struct file_replacement *replacement, const char *path)
 {
-	struct stat old;
-	const bool is_old = !lstat(path, &old);
+	cleanup_free char *target = realpath(path, NULL);
+	struct stat old = { 0 };
+	int err = -EACCES;
 
-	if (!is_old || S_ISREG(old.st_mode))
-		return file_replacement_begin_new(
-			replacement, path, is_old ? old.st_mode & 0777 : 0);
+	if (!target || (!stat(target, &old) && S_ISREG(old.st_mode)))
+		err = file_replacement_begin_new(replacement, target ?: path,
+						 old.st_mode & 0777);
+	if (err != -EACCES && err != -EPERM)
+		return err;
+	/* A device, a pipe, or a file in a directory that others own: written where it is. */
 	*replacement = (struct file_replacement){ .file = fopen(path, "we") };
 	return replacement->file ? 0 : -errno;
 }

@@ -27,6 +27,8 @@
  */
 enum { PINNED_LAYOUT = 7 };
 
+enum { PINNED_NO_TCX = 1 << 6, PINNED_NO_CLSACT = 1 << 7 };
+
 enum {
 	PINNED_NETNS_MAX = 4096,
 	PINNED_NETIFS_MAX = 16384,
@@ -54,7 +56,7 @@ struct pinned_state {
 	__u64 max_flows; /* options that the overflow tables, and links, were made with */
 	__u64 max_memory;
 	__u32 attach_order;
-	__u32 attach_kinds; /* kinds that links may not have: bits NETOBS_FEATURE_TCX, _CLSACT */
+	__u32 attach_kinds; /* kinds that links may not have: bits PINNED_NO_TCX, _CLSACT */
 	__u32 next_rule_slot; /* the next one that no rule has used */
 	__u32 has_rules; /* since the set was made, rules have counted all packets */
 	__u32 n_netns;		  /* indexes of namespaces in keys are lower */

@@ -85,8 +85,10 @@ bool store_adopt(struct store *store, const struct conn_part *first)
 /* @return the kinds of attachments that are disabled */
 static uint32_t attach_kinds(const struct netobs_opts *opts)
 {
-	return opts->disable_features &
-	       (1 << NETOBS_FEATURE_TCX | 1 << NETOBS_FEATURE_CLSACT);
+	const uint64_t disabled = opts->disable_features;
+
+	return (disabled >> NETOBS_FEATURE_TCX & 1 ? PINNED_NO_TCX : 0) |
+	       (disabled >> NETOBS_FEATURE_CLSACT & 1 ? PINNED_NO_CLSACT : 0);
 }
 
 void store_note_kept(struct store *store)

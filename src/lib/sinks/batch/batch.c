@@ -115,10 +115,11 @@ bool batch_refuse(struct batch *batch, uint32_t *in_row)
 
 void batch_shrink(struct batch *batch, size_t *max_bytes, size_t least_bytes)
 {
-	size_t half = batch_tried_bytes(batch) / 2;
+	const size_t tried = batch_tried_bytes(batch);
 
 	halve_attempt(batch);
-	*max_bytes = max_u64(min_u64(*max_bytes, half), least_bytes);
+	if (tried > *max_bytes / 2)
+		*max_bytes = max_u64(min_u64(*max_bytes, tried / 2), least_bytes);
 }
 
 void batch_grow(struct batch *batch)

@@ -236,6 +236,7 @@ static void take_loss(struct grpc_state *state)
 	}
 	take_answer(state);
 	backoff_reset(&state->backoff);
+	state->batch_bytes = state->options.batch_bytes;
 }
 
 /* ---- Sending --------------------------------------------------------------------- */

@@ -23,8 +23,8 @@ enum {
 /* A batch and its requests. */
 struct http_batch {
 	struct batch records;
-	int64_t due_ms;	    /* not before this time */
-	struct buffer body; /* of the attempt, whose records are in its order */
+	int64_t due_ms;	     /* not before this time */
+	struct buffer body;  /* of the attempt */
 	uint32_t n_answered; /* tried records with an answer, in a bulk answer */
 	uint32_t n_accepted, n_refused;
 	char reason[BULK_TEXT_MAX]; /* reason for the first record that was refused, or not accepted */

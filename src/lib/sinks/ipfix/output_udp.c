@@ -210,6 +210,7 @@ static void open_socket(struct udp *udp, const struct addrinfo *list)
 		wait_to_resolve(udp, strerror(-fd));
 		return;
 	}
+	close_socket(udp);
 	udp->fd = fd;
 	udp->first += i;
 	udp->has_others = n > 1;
@@ -226,7 +227,7 @@ static void look_up(struct udp *udp)
 	int err = resolve_start(udp->output.host, &udp->output.config->address,
 				SOCK_DGRAM, &udp->resolve);
 
-	if (err)
+	if (err && udp->fd < 0)
 		wait_to_resolve(udp, strerror(-err));
 }
 
@@ -238,10 +239,10 @@ static void finish_resolving(struct udp *udp)
 
 	if (err == -EAGAIN)
 		return;
-	if (err)
-		wait_to_resolve(udp, reason);
-	else
+	if (!err)
 		open_socket(udp, list);
+	else if (udp->fd < 0)
+		wait_to_resolve(udp, reason);
 	if (list)
 		freeaddrinfo(list);
 	resolve_close(udp->output.host, TAKE_PTR(udp->resolve));
@@ -265,7 +266,10 @@ static enum peer_state udp_prepare(struct output *output)
 	return PEER_NEW;
 }
 
-/* An address that refuses is no outage if the next one does not. */
+/*
+ * An address that refuses is no outage if the next one does not. It is used until there is another
+ * answer for the name: name servers may be away as well.
+ */
 static void note_refused(struct udp *udp, int err)
 {
 	bool is_soon = now_ms() - udp->renewed_ms < RENEW_MS;
@@ -276,12 +280,10 @@ static void note_refused(struct udp *udp, int err)
 	if (is_soon)
 		return;
 	udp->renewed_ms = now_ms();
-	if (!udp->is_name) {
-		udp->is_new = true;
+	udp->is_new = true;
+	if (!udp->is_name || udp->resolve)
 		return;
-	}
 	udp->first++;
-	close_socket(udp);
 	look_up(udp);
 }
 

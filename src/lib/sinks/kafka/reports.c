@@ -233,6 +233,8 @@ static void suspect_record(struct kafka *kafka, struct window_entry *entry,
 	entry->state = WINDOW_UNSENT;
 	kafka->retried++;
 	reports_send_again(kafka);
+	if (is_too_large(err))
+		kafka->resend.due_ms = now_ms(); /* there is nothing to wait for */
 }
 
 void reports_fail(struct kafka *kafka, struct window_entry *entry,
