@@ -11,6 +11,7 @@ it arrives, where the kernel has moved the first tag beside the frame.
 import collections
 
 from lib import frames as f
+from lib import lab
 from lib import truth
 from lib.exact import ExactTest
 

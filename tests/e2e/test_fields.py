@@ -9,6 +9,7 @@ import time
 
 from lib import frames as f
 from lib import ipfix
+from lib import lab
 from lib import traffic
 from lib import truth
 from lib.exact import ExactTest

@@ -9,6 +9,7 @@ import socket
 from lib import capfile
 from lib import frames
 from lib import golang
+from lib import lab
 from lib import observer
 from lib import store
 from lib.record_sinks import take_host

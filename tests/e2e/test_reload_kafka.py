@@ -9,6 +9,7 @@ consumer of its Kafka topic finds each packet in one record.
 import os
 import time
 
+from lib import lab
 from lib.kafka_service import KafkaServiceTest
 
 RESTARTS = int(os.environ.get("NETOBS_TEST_RESTARTS", "5"))
