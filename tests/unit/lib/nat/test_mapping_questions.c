@@ -116,6 +116,7 @@ static const struct mapping_space *space_of(struct state *state, uint16_t netns)
 
 CASE(one_namespace_after_the_other_is_listed)
 {
+	assert_int_equal(mapping_questions_fd(&s->questions), -1);
 	for (uint16_t i = 0; i < SPACES; i++) {
 		mapping_questions_ask(&s->questions);
 		assert_int_equal(s->questions.list_netns, i);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "bpf/parse/headers.h"
+#include "host/host.h"
 #include "lib_addr.h"
 #include "lib_test.h"
 
@@ -165,6 +166,32 @@ UDP_TEST(packets_and_answers_name_it)
 	assert_asked(NULL, 1000, 1100);
 	begin(SERVICE, COOKIE, 1000);
 	assert_asked(SERVICE, 1000, 1100);
+	/* A flood pushes out others first. */
+	assert_int_equal(translations.table.stages[STAGE_SETTLED].n, 1);
+}
+
+/* Namespaces may have the same addresses. */
+UDP_TEST(packets_of_another_namespace_are_of_other_sockets)
+{
+	struct netns netns[] = { { .domain = 0 },
+				 { .inode = SPACE, .domain = 1 } };
+	const struct host host = { .netns = netns, .n_netns = ARRAY_SIZE(netns) };
+
+	translations.host = &host;
+	begin(SERVICE, COOKIE, 1000);
+	assert_asked(SERVICE, 1000, 1100);
+	netns[1].inode++;
+	assert_asked(NULL, 1000, 1100);
+}
+
+UDP_TEST(calls_that_are_not_known_are_told_apart_from_lost_reports)
+{
+	const struct connect_counters counters = { .lost = 1, .missed = 2 };
+	const struct connects connects = { .ring = (void *)&translations,
+					   .counters = &counters };
+
+	assert_int_equal(connects_lost(&connects), 1);
+	assert_int_equal(connects_missed(&connects), 2);
 }
 
 UDP_TEST(an_open_socket_may_be_silent)

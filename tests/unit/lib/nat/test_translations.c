@@ -207,6 +207,16 @@ TEST(without_memory_there_is_no_table)
 	translation_table_done(&table);
 }
 
+TEST(reports_of_all_cpus_are_counted)
+{
+	struct nat_counters cpus[] = { { .reported = 2, .lost = 1 },
+				       { .reported = 0, .lost = 3 } };
+	const struct nat nat = { .counters = cpus, .n_cpus = ARRAY_SIZE(cpus) };
+
+	assert_int_equal(nat_count(&nat).reported, 2);
+	assert_int_equal(nat_count(&nat).lost, 4);
+}
+
 #define CASE(name) TEST_OF(name, struct translations *t, set_up, tear_down)
 
 CASE(a_report_names_all_four_faces)
