@@ -70,6 +70,10 @@ TEST(what_may_be_of_several_processes_is_not_known)
 		netobs_annotator_find(all, FLOW(",\"OrigSrcAddr\":\"10.0.0.1\""),
 				      members, sizeof(members)),
 		-ENOTUNIQ);
+	/* Without times it is not looked for. */
+	assert_int_equal(netobs_annotator_find(all, "{" INSIDE ",\"Proto\":6}",
+					       members, sizeof(members)),
+			 0);
 	netobs_annotator_free(all);
 }
 

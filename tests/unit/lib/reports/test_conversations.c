@@ -368,10 +368,10 @@ TEST(edges_beyond_the_most_are_in_an_exact_remainder)
 	free_world(world);
 }
 
-/* A flow of one packet; the router has it with another source port. */
+/* A flow; the router has it with another source, and at the interface behind NAT with the first one. */
 static void add_flow(struct conversations *all, uint32_t reporter,
-		     const struct flow_face *face,
-		     const struct flow_face *before, uint64_t packets)
+		     const struct flow_face *face, const struct flow_face *before,
+		     uint64_t packets, bool is_behind)
 {
 	struct service_report report = { .kind = REPORT_FLOW,
 					 .face = *face,
@@ -382,8 +382,8 @@ static void add_flow(struct conversations *all, uint32_t reporter,
 	const struct flow_face own = *face;
 
 	if (before) {
-		report.face = *before;
-		report.others[report.n_others++] = own;
+		report.face = is_behind ? own : *before;
+		report.others[report.n_others++] = is_behind ? *before : own;
 		report.conversation_id = id_of(before);
 	}
 	assert_int_equal(conversations_add(all, reporter, &report), 0);
@@ -417,9 +417,9 @@ TEST(a_tuple_that_nat_used_twice_counts_where_that_was_seen)
 	one = other = behind;
 	set_addr(one.src, 0, 1);
 	set_addr(other.src, 0, 2);
-	add_flow(all, 1, &behind, NULL, 30); /* both, at the server */
-	add_flow(all, 0, &behind, &one, 10);
-	add_flow(all, 0, &behind, &other, 20);
+	add_flow(all, 1, &behind, NULL, 30, false); /* both, at the server */
+	add_flow(all, 0, &behind, &one, 10, false);
+	add_flow(all, 0, &behind, &other, 20, true);
 	assert_int_equal(conversations_take(all, &edges), 0);
 	edges_sort(&edges);
 	assert_int_equal(edges.all.n, 2);
