@@ -20,7 +20,16 @@ struct fixture {
 	int n_ended[2]; /* records that say so */
 	int n_open[2];	/* and others */
 	uint16_t port;
+	bool names_absent; /* a message */
 };
+
+static void on_log(int level, const char *message, void *user)
+{
+	struct fixture *f = user;
+
+	(void)level;
+	f->names_absent |= strstr(message, "(session_io)") != NULL;
+}
 
 static void on_session(const struct netobs_record *record, void *user)
 {
@@ -56,7 +65,7 @@ static bool start(struct fixture *f, uint64_t disabled, uint32_t interval_ms)
 	const NETOBS_OPTS(netobs_sessions_opts, opts,
 			  .disable_features = disabled,
 			  .interval_ms = interval_ms, .on_record = on_session,
-			  .user = f);
+			  .on_log = on_log, .user = f);
 
 	assert_int_equal(netobs_sessions_new(&opts, &f->sessions), 0);
 	if (lab_lacks(LAB_FEATURE(SESSIONS))) {
@@ -203,6 +212,7 @@ CASE(without_its_hooks_use_is_not_seen)
 
 	if (!start(f, LAB_FEATURE(SESSION_IO), 0))
 		return;
+	assert_true(f->names_absent);
 	make_connection(f, true, fds);
 	talk(fds);
 	close_both(fds);

@@ -142,6 +142,8 @@ CASE(a_note_and_another_size_redraw_at_once)
 	screen = last_screen(fixture);
 	assert_null(strstr(screen, "table is full"));
 	assert_non_null(strstr(screen, "table is ful"));
+	output.error = -EPIPE;
+	assert_false(output_note(&output, "it failed"));
 	output_close(&output);
 	output_done(&output);
 	assert_false(output_note(&output, "too late"));
