@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* Sessions that wait: in their order, and up to a limit. */
+/* Sessions that wait, in their order and up to a limit, and observers that fail. */
 #include "lib_test.h"
 
 #include "service/service_observers.h"
@@ -55,4 +55,32 @@ TEST(a_full_queue_takes_another_for_one_that_leaves)
 	assert_true(add(&queue, 1));
 	session_queue_clear(&queue);
 	assert_null(session_queue_first(&queue));
+}
+
+/* ---- Observers -------------------------------------------------------------------------- */
+
+static int dispatched;
+
+int __wrap_netobs_dispatch(struct netobs *netobs);
+
+int __wrap_netobs_dispatch(struct netobs *netobs)
+{
+	(void)netobs;
+	return dispatched;
+}
+
+TEST(an_observer_that_fails_is_an_error_and_a_signal_is_none)
+{
+	struct service_observers observers = {
+		.sessions = { .netobs = (void *)&observers },
+	};
+
+	dispatched = -EINTR;
+	assert_int_equal(service_observers_dispatch(&observers), 0);
+	dispatched = -EIO;
+	assert_int_equal(service_observers_dispatch(&observers), -EIO);
+	/* Before the reload is in effect, a new one is neither read nor waited for. */
+	observers.sessions.is_new = true;
+	assert_int_equal(service_observers_dispatch(&observers), 0);
+	assert_int_equal(service_observer_fd(&observers.sessions), -1);
 }
