@@ -69,6 +69,8 @@ TEST(rows_are_the_largest_edges_the_others_and_the_total)
 	assert_int_equal(netobs_services_row(services, 0)->port, 53);
 	assert_string_equal(netobs_services_row(services, 0)->counted_by[0],
 			    "this host");
+	assert_int_equal(netobs_services_row(services, 0)->start_ms, 1000);
+	assert_int_equal(netobs_services_row(services, 0)->end_ms, 2000);
 	assert_row(services, 1, NETOBS_EDGE, 1, 400);
 	assert_row(services, 2, NETOBS_EDGE_OTHERS, 3, 600);
 	assert_row(services, 3, NETOBS_EDGE_TOTAL, 5, 1500);
