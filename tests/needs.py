@@ -6,6 +6,7 @@ besides those of the build. A script and each module of lib have a line "# Needs
 with those of the programs and modules that they use themselves.
 """
 
+import functools
 import json
 import pathlib
 import re
@@ -37,14 +38,18 @@ def needs(script, visited):
     return found
 
 
+@functools.cache
+def of_compilers():
+    return set(subprocess.run([TESTS / "verifier/compilers.py", "--ends", "--packages"], check=True,
+                              text=True, stdout=subprocess.PIPE).stdout.split())
+
+
 def test_needs(test):
     labels = {label for one in test["properties"] if one["name"] == "LABELS"
               for label in one["value"]}
     found = set().union(*(OF_LABEL.get(label, set()) for label in labels))
     if labels & {"vm"} or test["name"] == "bpf.compilers":
-        found |= set(subprocess.run([TESTS / "verifier/compilers.py", "--ends", "--packages"],
-                                    check=True, text=True,
-                                    stdout=subprocess.PIPE).stdout.split())
+        found |= of_compilers()
     scripts = [TESTS / test["command"][-1]]
     if "vm" in labels:  # a guest runs the tests with the programs of its host
         scripts = [path for path in E2E.glob("test_*.py")

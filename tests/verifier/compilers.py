@@ -7,6 +7,7 @@ and measure the stack of their chains of calls. Exits with 1 if the kernel refus
 
 import argparse
 import concurrent.futures
+import functools
 import os
 import re
 import shutil
@@ -57,6 +58,7 @@ def commands(clang, directory):
             ["ninja", "-C", directory, "bpf_objects"]]
 
 
+@functools.cache
 def is_here(clang):
     """This machine has it, or its packages do."""
     if shutil.which(f"clang-{clang}"):

@@ -32,7 +32,8 @@ CPUS, MANY_CPUS = 2, 8
 LABELS, QUICK_LABELS = "bpf|e2e|measure|guest", "kernel"
 # Those that ./dev test runs in one guest only: in the oldest, what may be too much for its
 # verifier; elsewhere, what the machine may lack.
-QUICK_IN_ONE = {"bpf.compilers_built": "5.10", "e2e.exact_tunnel": "5.10", "e2e.once_vlan": "6.12"}
+QUICK_IN_ONE = {"bpf.compilers_built": "5.10", "e2e.exact": "5.10", "e2e.exact_tunnel": "5.10",
+                "e2e.once_vlan": "6.12"}
 
 
 @dataclass
