@@ -267,8 +267,8 @@ static enum peer_state udp_prepare(struct output *output)
 }
 
 /*
- * An address that refuses is no outage if the next one does not. It is used until there is another
- * answer for the name: name servers may be away as well.
+ * An address that refuses is no outage if the next one does not. The only one stays in use while its
+ * name is looked up again: name servers may be away as well.
  */
 static void note_refused(struct udp *udp, int err)
 {
@@ -284,6 +284,8 @@ static void note_refused(struct udp *udp, int err)
 	if (!udp->is_name || udp->resolve)
 		return;
 	udp->first++;
+	if (udp->has_others)
+		close_socket(udp);
 	look_up(udp);
 }
 
