@@ -30,7 +30,7 @@ struct capture_config {
 	struct args_list filter_words;
 	int format; /* enum netobs_packet_format; -1: by the name */
 	const char *listen;
-	struct netobs_capture_opts opts; /* what has no other member; 0: not given */
+	struct netobs_capture_opts opts; /* options without a member of their own here; 0: not given */
 	uint32_t duration_ms, verbose;
 	uint64_t count;
 	bool stats, process;

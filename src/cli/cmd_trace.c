@@ -38,7 +38,7 @@ enum { SHOW_DEFAULT = -1, SHOW_JOURNEYS, SHOW_EVENTS, SHOW_SUMMARY };
 	FIELD_CHOOSE(LIST_##type("  " name ": " text "\n"), )
 
 struct options {
-	struct netobs_trace_opts traced; /* what has no other member; 0: not given */
+	struct netobs_trace_opts traced; /* options without a member of their own here; 0: not given */
 	struct args_list rules; /* rules that connections must break first; none: trace all */
 	struct args_list interfaces; /* interfaces on which rules are evaluated; none: all */
 	uint32_t for_ms; /* after that */

@@ -263,8 +263,8 @@ void link_pins_remove_others(const struct shared_fd *pins, uint16_t netns,
 /**
  * Open all that is pinned.
  *
- * @param on_pin  takes a link or filter over; what cannot be opened is skipped, and
- *                what is left in @pin->hook is closed
+ * @param on_pin  takes a link or filter over; pins that cannot be opened are skipped, and
+ *                a hook that it leaves in @pin->hook is closed
  * @return how many have been opened; -EPERM, -EACCES: there are some that must not be;
  *         others as from openat(2)
  */

@@ -31,7 +31,7 @@ void value_format(enum value_kind kind, uint64_t value, char *text, size_t size)
 /* The index of @text in @choices, which ends with NULL; -EINVAL: it is none of them. */
 int value_choice(const char *const *choices, const char *text);
 
-/* "Did you mean": a word of a list that differs from what was typed by a letter, or by two that are swapped. */
+/* "Did you mean": finds a word of a list that differs from the typed one by a letter, or by two swapped letters. */
 
 struct suggestion {
 	const char *typed;

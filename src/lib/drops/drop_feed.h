@@ -86,7 +86,7 @@ int drop_feed_open(struct drop_feed *feed, bool no_reasons,
 void drop_feed_close(struct drop_feed *feed);
 
 /**
- * Begin a drain of what has been dropped until now, which drop_feed_step() reads. The previous one has ended.
+ * Begin to drain the drops counted until now; drop_feed_step() reads them. The previous drain has ended.
  *
  * @return 0, or -errno: the next drain but one reads it
  */

@@ -66,8 +66,8 @@ void drain_start(struct drain *drain, uint32_t generation);
 /**
  * Do a slice.
  *
- * @return > 0: there is more; 0: all is done; or -errno: what is left comes with the
- *         generation's next drain
+ * @return > 0: there is more; 0: all is done; or -errno: the generation's next
+ *         drain brings the other flows
  */
 int drain_step(struct drain *drain);
 

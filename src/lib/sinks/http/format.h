@@ -46,7 +46,11 @@ struct format {
 
 _Static_assert((int)OTLP_ENTRY_MAX <= (int)FORMAT_ROOM, "there is room for all");
 
-/** Read encoding, except of OTLP, label.NAME and those of host_fields.h. @types: of the sink. 0 or -ENOMEM; what is wrong is refused. */
+/**
+ * Read the options encoding (not of OTLP), label.NAME and those of host_fields.h. @types: of the sink's records.
+ *
+ * @return 0 or -ENOMEM; wrong values are refused with a message
+ */
 int format_read(struct format *format, struct spec *spec, uint32_t types);
 void format_free(struct format *format);
 
