@@ -320,7 +320,8 @@ function(netobs_release_fixture)
 	netobs_test(release.configure release 120 ${CMAKE_COMMAND}
 		-S ${PROJECT_SOURCE_DIR} -B ${NETOBS_RELEASE_DIR} -G ${CMAKE_GENERATOR}
 		-DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=${CMAKE_C_COMPILER}
-		-DNETOBS_TESTS=ON -DNETOBS_WERROR=${NETOBS_WERROR} -DNETOBS_BPF_SHARED=${NETOBS_BPF_SHARED})
+		-DNETOBS_TESTS=ON -DNETOBS_UNIT_TESTS=OFF -DNETOBS_WERROR=${NETOBS_WERROR}
+		-DNETOBS_BPF_SHARED=${NETOBS_BPF_SHARED})
 	netobs_test(release.build release 1200 ${CMAKE_COMMAND} --build ${NETOBS_RELEASE_DIR})
 	set_tests_properties(release.configure release.build PROPERTIES FIXTURES_SETUP release)
 	set_tests_properties(release.build PROPERTIES DEPENDS release.configure)
@@ -338,9 +339,11 @@ target_include_directories(netobs_bench PUBLIC ${PROJECT_SOURCE_DIR} PRIVATE
 netobs_target_flags(netobs_bench)
 
 netobs_test_harness()
-netobs_c_tests(unit 300)
+if(NETOBS_UNIT_TESTS)
+	netobs_c_tests(unit 300)
+	netobs_sink_tests()
+endif()
 netobs_c_tests(bpf 600)
-netobs_sink_tests()
 netobs_verifier_test()
 netobs_release_fixture()
 netobs_fuzz_tests()
