@@ -154,11 +154,6 @@ def two_cpus():
     return ",".join(str(cpu) for cpu in sorted(os.sched_getaffinity(0))[:2])
 
 
-def hurry():
-    """For start_flood(enter=...): packets from elsewhere do not wait until this host has time."""
-    os.nice(-10)
-
-
 def start_flood(where, ns, interface, *arguments, **options):
     return where.spawn(lab.tool("flowgen"), "--interface", interface,
                        *arguments, ns=ns, stdout=subprocess.PIPE, **options)
