@@ -231,7 +231,7 @@ class Replayed(Collectors):
                         for message in messages]
             templates = {one.id for message in messages[:has_data.index(True)]
                          for one in message.sets}
-            self.assertEqual(30, len(templates))
+            self.assertEqual(31, len(templates))
             self.assertEqual({4242}, {message.domain for message in messages})
 
     def test_ids_of_templates_say_what_is_in_them(self):
@@ -314,6 +314,53 @@ class Live(Collectors):
         self.assertEqual({a.ifindex("uplink0"): "uplink0"}, names)
         self.assertEqual({0, 1}, {collectors.raw_row(flow.fields)["direction"]
                                   for flow in flows})
+
+    def test_an_index_has_a_name_in_each_namespace(self):
+        spaces = [self.lab.ns(tag) for tag in "ab"]
+        for n, ns in enumerate(spaces):
+            self.lab.wire(self.ns, f"peer{n}", [f"192.0.2.{4 * n + 1}/30"], ns, f"end{n}",
+                          [f"192.0.2.{4 * n + 2}/30"], index_b=77)
+        points = [(ns, f"end{n}") for n, ns in enumerate(spaces)]
+        nfcapd = collectors.NfCapd(self.lab, self.ns, 9995)
+        nfacctd = collectors.NfAcctd(self.lab, self.ns, 9996)
+        file = self.lab.path("flows.ipfix")
+        basic = self.receivers(1)[0]
+        extended = "?record=extended&options_refresh=1s"
+        outputs = (f"json:{self.json}", self.to_receiver(extended), self.to_receiver("", basic),
+                   *(f"ipfix:udp://127.0.0.1:{port}{extended}" for port in (9995, 9996)),
+                   f"ipfix:file:{file}{extended}")
+        observed = observer.Observer(
+            self.lab, self.ns, *(f"--interface=netns:{ns.name}/{name}" for ns, name in points),
+            *(f"--output={output}" for output in outputs), "--interval", "0.3")
+        observed.wait_attached(*points)
+        for n, ns in enumerate(spaces):
+            traffic.ping(ns, f"192.0.2.{4 * n + 1}", 5)
+        own = (32473, 12)
+        lab.wait_for(lambda: sum(own in record.fields and 82 in record.fields
+                                 for record in self.receiver.records()) > 5,
+                     "repetitions of both names")
+        observed.stop().check_conservation()
+        records = records_of(self.json)
+        flows = self.received_flows(len(records))
+        for what, rows in (("datagrams", collectors.raw_rows(flows)),
+                           ("nfcapd", nfcapd.rows()),
+                           ("tshark", collectors.tshark_rows(self.lab, self.receiver.datagrams)),
+                           ("ipfixDump", collectors.ipfix_dump_rows(file)),
+                           ("nfacctd", nfacctd.rows(sum(record["Packets"]
+                                                        for record in records)))):
+            collectors.compare(self, rows, records, what)
+        self.received_flows(len(records), basic)
+        in_netns, plain = {}, {}
+        for record in (*basic.records(), *self.receiver.records()):
+            if 82 in record.fields:
+                found = in_netns if own in record.fields else plain
+                key = ipfix.number(record.fields.get(own, b""))
+                found.setdefault((ipfix.number(record.fields[10]), key),
+                                 []).append(ipfix.text(record.fields[82]))
+        self.assertEqual({(77, ns.inode): {name} for ns, name in points},
+                         {key: set(texts) for key, texts in in_netns.items()})
+        self.assertEqual([(77, 0)], list(plain))
+        self.assertEqual("", plain[77, 0][-1])
 
 
 if __name__ == "__main__":

@@ -168,6 +168,31 @@ TEST(interfaces_are_those_of_their_direction)
 	assert_ptr_equal(record_egress(&flow), &points[3]);
 }
 
+TEST(namespace_is_that_of_the_interface)
+{
+	const struct netobs_point sent_by_container[] = {
+		{ .ifindex = 2, .netns_inode = 10, .direction = NETOBS_EGRESS },
+		{ .ifindex = 5, .netns_inode = 20, .direction = NETOBS_INGRESS },
+		{ .ifindex = 3, .netns_inode = 20, .direction = NETOBS_EGRESS },
+	};
+	const struct layout_options options = { .is_extended = true };
+	struct netobs_flow flow = {
+		.n_points = 3,
+		.point_size = sizeof(sent_by_container[0]),
+		.points = sent_by_container,
+	};
+	struct record_flow record;
+
+	record_from_flow(&record, &flow, &options);
+	assert_int_equal(record.ingress_interface, 5);
+	assert_int_equal(record.egress_interface, 3);
+	assert_int_equal(record.netns_inode, 20);
+	flow.n_points = 1;
+	record_from_flow(&record, &flow, &options);
+	assert_int_equal(record.egress_interface, 2);
+	assert_int_equal(record.netns_inode, 10);
+}
+
 TEST(libfixbuf_reads_what_was_written)
 {
 	const struct layout_options options = { .pen = 32473 };
@@ -267,7 +292,7 @@ TEST(largest_message_is_allowed)
 	struct netobs_flow flow = make_flow(1);
 
 	/* pmacct misreads all options templates of a set but the first. */
-	assert_int_equal(send_templates(encoder, &reader), 6);
+	assert_int_equal(send_templates(encoder, &reader), 7);
 	assert_int_equal(reader.most_options, 1);
 	while (encoder_add_flow(encoder, &flow) == 1)
 		;

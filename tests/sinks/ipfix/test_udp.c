@@ -167,7 +167,7 @@ CASE(own_elements_are_named)
 	assert_int_equal(f->elements, ELEMENTS);
 	assert_int_equal(f->pen, 4711);
 	assert_int_equal(f->reader.n_templates,
-			 TEMPLATES + EXTENDED_TEMPLATES + 1);
+			 TEMPLATES + EXTENDED_TEMPLATES + 2);
 }
 
 CASE(messages_keep_their_pace)

@@ -351,6 +351,8 @@ bool layout_uses(const struct layout_options *options, enum layout_kind kind)
 {
 	if (kind == LAYOUT_ELEMENT)
 		return options->types || options->is_extended;
+	if (kind == LAYOUT_INTERFACE_NETNS)
+		return options->is_extended && !options->has_no_flows;
 	if (kinds[kind].n_scope)
 		return true;
 	return is_sent(options, kind) &&

@@ -47,9 +47,10 @@ enum layout_kind {
 #define RECORD(TYPE, kind, name, number, Message, templates, ...) \
 	KINDS_##templates(TYPE)
 #include "catalogue/records.def"
-	LAYOUT_SAMPLING,       /* samplingInterval, as NetFlow had it */
-	LAYOUT_INTERFACE,      /* name of an ifindex */
-	LAYOUT_METERING,       /* RFC 7011, 4.1 */
+	LAYOUT_SAMPLING,	/* samplingInterval, as NetFlow had it */
+	LAYOUT_INTERFACE,	/* name of an ifindex */
+	LAYOUT_INTERFACE_NETNS, /* extended: of an ifindex in a network namespace */
+	LAYOUT_METERING,	/* RFC 7011, 4.1 */
 	LAYOUT_METERING_LOSS,  /* 4.2 */
 	LAYOUT_EXPORTING_LOSS, /* 4.3 */
 	LAYOUT_ELEMENT,	       /* one of ours: RFC 5610 */

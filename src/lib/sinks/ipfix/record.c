@@ -100,6 +100,9 @@ static void add_points(struct record_flow *record, const struct netobs_flow *flo
 	if (!flow->n_points)
 		return;
 #include "catalogue/fields.def"
+	/* Of the interface that the record names, for collectors look up its name by both. */
+	if (in || out)
+		record->netns_inode = (in ?: out)->netns_inode;
 }
 
 /* RFC 7133: where there are two tags, 243 is the outer one. */

@@ -148,13 +148,41 @@ static int add_exporting_loss(const struct round *round)
 			   sizeof(record));
 }
 
-static int add_name(struct encoder *encoder, const struct name *name)
+/* @return whether interfaces of other namespaces have the index, and another name */
+static bool is_ambiguous(const struct slots *names, const struct name *name)
 {
-	struct record_interface record = { .ifindex = name->ifindex };
+	for (uint32_t i = 0; i < names->n; i++) {
+		const struct name *other = slots_at(names, i);
+
+		if (other->ifindex == name->ifindex &&
+		    other->netns_inode != name->netns_inode &&
+		    memcmp(other->text, name->text, sizeof(name->text)) != 0)
+			return true;
+	}
+	return false;
+}
+
+/* Where an index alone has several names, an empty one takes the place of the last that was sent. */
+static int add_name(const struct reports *reports, struct encoder *encoder,
+		    const struct name *name)
+{
+	struct record_interface_netns record = {
+		.ifindex = name->ifindex,
+		.netns_inode = name->netns_inode,
+	};
+	struct record_interface plain = { .ifindex = name->ifindex };
+	int added = 1;
 
 	safe_utf8_cut(record.name, sizeof(record.name), name->text,
 		      sizeof(name->text));
-	return encoder_add(encoder, LAYOUT_INTERFACE, &record, sizeof(record));
+	if (layout_uses(&encoder->layout.options, LAYOUT_INTERFACE_NETNS))
+		added = encoder_add(encoder, LAYOUT_INTERFACE_NETNS, &record,
+				    sizeof(record));
+	if (added != 1)
+		return added;
+	if (!is_ambiguous(&reports->names, name))
+		memcpy(plain.name, record.name, sizeof(plain.name));
+	return encoder_add(encoder, LAYOUT_INTERFACE, &plain, sizeof(plain));
 }
 
 /* Describes one of our own elements, so that collectors know its name: RFC 5610. */
@@ -205,7 +233,9 @@ static int add_report(const struct round *round, unsigned int i)
 		return add_element(round, element);
 	}
 	i -= ELEMENTS_MAX;
-	return i < names->n ? add_name(round->encoder, slots_at(names, i)) : 1;
+	return i < names->n ? add_name(round->reports, round->encoder,
+				       slots_at(names, i)) :
+			      1;
 }
 
 int reports_add(struct reports *reports, struct encoder *encoder,
@@ -235,7 +265,7 @@ static int add_name_of(struct reports *reports, struct encoder *encoder,
 
 	if (!point || !names_is_new(&reports->names, point, &name))
 		return 1;
-	switch (add_name(encoder, &name)) {
+	switch (add_name(reports, encoder, &name)) {
 	case 0:
 		return 0;
 	case 1:
