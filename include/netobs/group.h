@@ -32,7 +32,7 @@ struct netobs_groups;
 #define NETOBS_GROUP_TEXT_MAX 320
 
 /** Enough for any group in JSON, with its NUL. */
-#define NETOBS_GROUP_JSON_MAX 1024
+#define NETOBS_GROUP_JSON_MAX 4096
 
 /** netobs_group_keys.flags */
 enum netobs_group_flag {
@@ -86,11 +86,11 @@ struct netobs_group {
 struct netobs_groups_opts {
 	size_t sz; /**< sizeof(struct netobs_groups_opts) */
 	/** "KEY[,KEY]...", at most four: src, dst, client, service, host, tuple, conversation, pair,
-	 *  port, proto, interface, direction, vlan, tunnel, process, container, pod, network, src_network,
-	 *  dst_network; as in netobsctl-flows(8). */
+	 *  port, proto, interface, direction, vlan, tunnel, process, container, pod, unit, slice, machine,
+	 *  network, src_network, dst_network; as in netobsctl-flows(8). */
 	const char *keys;
-	/** Groups at most; default 65536. Each takes 130 to 260 bytes, with container and pod as keys up to
-	 *  650; memory grows with their number. */
+	/** Groups at most; default 65536. Each takes 130 to 260 bytes, with container, pod, unit, slice and
+	 *  machine as keys up to 900; memory grows with their number. */
 	uint32_t max_groups;
 	uint32_t reserved; /**< 0 */
 	/** Other groups that get the same flows. Groups learn which end of a flow is the server

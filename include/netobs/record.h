@@ -57,6 +57,10 @@ struct netobs_process {
 	char cgroup_path[384];
 	char container_id[72]; /**< in the path; "": none */
 	char pod_uid[40]; /**< of Kubernetes, if the path has one; "": none */
+	/** Of systemd, in the path: "": none, or it does not fit. Names consist of letters, digits and : . _ - @ and \\. */
+	char unit[128]; /**< such as nginx.service, session-3.scope */
+	char slice[96]; /**< the innermost one, such as system.slice */
+	char machine[72]; /**< of systemd-nspawn, libvirt or LXC, which the path has */
 	/** With NETOBS_CONTAINER_NAMES, what files of the container's runtime say; "": it is not
 	 *  known. Names consist of letters, digits and . _ -; that of an image also of : / @ +. */
 	char container_name[64]; /**< of a pod's container, its name in the pod */

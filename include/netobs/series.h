@@ -183,6 +183,9 @@ struct netobs_group_record {
 	char container_name[64];
 	char pod_name[128];
 	char pod_namespace[64];
+	char unit[128]; /**< of systemd, as all of these in struct netobs_process */
+	char slice[96];
+	char machine[72];
 	uint64_t rtt_sum_ns; /**< the sum of rtt_samples; 0: rtt_ns times rtt_samples */
 	/** netobs_series_opts.histograms, of the interval. */
 	struct netobs_times rtt_times;

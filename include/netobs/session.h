@@ -130,6 +130,10 @@ struct netobs_session {
 	char cgroup_path[384];
 	char container_id[72]; /**< that the path has: Docker, containerd, CRI-O, Podman */
 	char pod_uid[40]; /**< of Kubernetes, if the path has one */
+	/** These three are as in struct netobs_process, too. */
+	char unit[128];
+	char slice[96];
+	char machine[72];
 
 	/** As netobs_flow.conversation_id. The library leaves it 0, not known:
 	 *  netobs_session_conversation() finds it. */

@@ -32,13 +32,16 @@ CREATE TABLE IF NOT EXISTS netobs_records (
     -- Who is at the ends of a flow, and whose socket a session is of.
     SrcPid UInt32, SrcProcess LowCardinality(String), SrcUid UInt32, SrcCgroupId UInt64, SrcCgroupPath String,
     SrcContainerId String, SrcContainerName LowCardinality(String), SrcContainerImage LowCardinality(String),
+    SrcUnit LowCardinality(String), SrcSlice LowCardinality(String), SrcMachine LowCardinality(String),
     SrcPodUid String, SrcPodName LowCardinality(String), SrcPodNamespace LowCardinality(String),
     DstPid UInt32, DstProcess LowCardinality(String), DstUid UInt32, DstCgroupId UInt64, DstCgroupPath String,
     DstContainerId String, DstContainerName LowCardinality(String), DstContainerImage LowCardinality(String),
+    DstUnit LowCardinality(String), DstSlice LowCardinality(String), DstMachine LowCardinality(String),
     DstPodUid String, DstPodName LowCardinality(String), DstPodNamespace LowCardinality(String),
     Pid UInt32, Tid UInt32, Process LowCardinality(String), ProcessBy LowCardinality(String),
     Uid UInt32, CgroupId UInt64, CgroupPath String,
     ContainerId String, ContainerName LowCardinality(String), ContainerImage LowCardinality(String),
+    Unit LowCardinality(String), Slice LowCardinality(String), Machine LowCardinality(String),
     PodUid String, PodName LowCardinality(String), PodNamespace LowCardinality(String),
     -- Sessions.
     Opened LowCardinality(String), Ended LowCardinality(String), Errno UInt32, DurationMs UInt64,

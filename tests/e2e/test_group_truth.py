@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: nftables
 """
-Groups against what others count: classes of networks against nftables, processes against what they note themselves.
-Networks and traffic are random.
+Groups against what others count: classes of networks against nftables, processes and their units against what
+processes note themselves. Networks and traffic are random.
 """
 
 import ipaddress
 import json
+import os
 import re
 import socket
 import subprocess
@@ -15,6 +16,7 @@ import sys
 
 from lib import lab
 from lib.grouped import GroupedTest, group
+from lib.hierarchy import Hierarchy
 
 ALL = ipaddress.ip_network("10.77.0.0/16")
 COUNTER = re.compile(r'ip daddr (\S+) counter packets (\d+) bytes (\d+)')
@@ -23,7 +25,8 @@ HEADERS = 28 # IPv4 and UDP
 NETWORKS, SENT = 40, 3000
 PROCESSES = 6
 
-# Sends as many datagrams of these sizes as it chooses, notes them, and keeps its socket until its input ends.
+# Waits for a line, sends as many datagrams of these sizes as it chooses, notes them, and keeps its socket until its
+# input ends.
 TALKER = """
 import json, random, socket, sys
 name, seed, address, port = sys.argv[1:]
@@ -32,6 +35,7 @@ with open("/proc/self/comm", "w") as comm:
 sizes = [random.Random(seed).randrange(1, 1400) for _ in range(random.Random(seed).randrange(1, 200))]
 sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 sender.connect((address, int(port)))
+sys.stdin.readline()
 for size in sizes:
     sender.send(bytes(size))
 print(json.dumps([len(sizes), sum(sizes)]), flush=True)
@@ -47,15 +51,16 @@ class GroupTruth(GroupedTest):
         self.addCleanup(self.sink.close)
         self.sink.bind(("", PORT))
 
-    def sums(self, label):
-        """{value of that label: (packets, bytes)} of the group."""
+    def sums(self, *names):
+        """{values of these labels: (packets, bytes)} of the group."""
         found, sums = self.scrape(), {}
         for at, unit in enumerate(("packets", "bytes")):
             for labels, value in found.all_of(f"netobs_group_{unit}_total").items():
                 labels = dict(labels)
-                if label in labels:
-                    sums.setdefault(labels[label], [0, 0])[at] += int(value)
-        return {name: tuple(pair) for name, pair in sums.items()}
+                if names[0] in labels:
+                    values = tuple(labels[name] for name in names)
+                    sums.setdefault(values, [0, 0])[at] += int(value)
+        return {values: tuple(pair) for values, pair in sums.items()}
 
     # ---- Classes -----------------------------------------------------------------------
 
@@ -102,7 +107,7 @@ class GroupTruth(GroupedTest):
         self.assertGreater(len(truth), NETWORKS // 2)
 
         def find():
-            ours = {name: pair for name, pair in self.sums("dst_network").items()
+            ours = {name: pair for (name,), pair in self.sums("dst_network").items()
                     if name.startswith("net")}
             return ours if sum(packets for packets, _ in ours.values()) >= SENT else None
         self.assertEqual(truth, lab.wait_for(find, "the packets"))
@@ -110,26 +115,56 @@ class GroupTruth(GroupedTest):
 
     # ---- Processes ---------------------------------------------------------------------
 
-    def test_processes_have_what_they_note(self):
-        self.configure(*group("processes", "by = process"), more="process = yes")
-        self.start()
-        talkers = {f"talker-{number}": self.lab.spawn(
-            sys.executable, "-c", TALKER, f"talker-{number}", str(self.random.random()), self.B4, str(PORT),
-            ns=self.a, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for number in range(PROCESSES)}
+    def talkers(self, number):
+        return [self.lab.spawn(sys.executable, "-c", TALKER, f"talker-{at}", str(self.random.random()), self.B4,
+                               str(PORT), ns=self.a, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                for at in range(number)]
+
+    def check_notes(self, keys, talkers):
+        """@talkers: a list of those that have the values of these keys, for each."""
         noted = {}
-        for name, talker in talkers.items():
-            packets, octets = json.loads(talker.stdout.readline())
-            noted[f"{name}[{talker.pid}]"] = packets, octets + packets * HEADERS
+        for values, found in talkers.items():
+            for talker in found:
+                talker.stdin.write(b"\n")
+                talker.stdin.flush()
+            notes = [json.loads(talker.stdout.readline()) for talker in found]
+            packets = sum(note[0] for note in notes)
+            noted[values] = packets, sum(note[1] for note in notes) + packets * HEADERS
 
         def find():
-            sums = self.sums("process")
-            ours = {name: sums.get(name, (0, 0)) for name in noted}
-            return ours if all(ours[name][0] >= noted[name][0] for name in noted) else None
-        self.assertEqual(noted, lab.wait_for(find, "the processes"))
-        for talker in talkers.values():
+            sums = self.sums(*keys)
+            ours = {values: sums.get(values, (0, 0)) for values in noted}
+            return ours if all(ours[values][0] >= noted[values][0] for values in noted) else None
+        self.assertEqual(noted, lab.wait_for(find, "what they sent"))
+        for talker in sum(talkers.values(), []):
             talker.stdin.close()
             talker.wait(lab.PATIENCE_S)
         self.stop()
+
+    def test_processes_have_what_they_note(self):
+        self.configure(*group("processes", "by = process"), more="process = yes")
+        self.start()
+        self.check_notes(("process",), {(f"talker-{at}[{talker.pid}]",): [talker]
+                                        for at, talker in enumerate(self.talkers(PROCESSES))})
+
+    def test_units_have_what_their_processes_note(self):
+        """In groups as systemd, libvirt and LXC name them."""
+        hierarchy, tag = Hierarchy(self, "cgroup2", ()), f"nobs{os.getpid()}"
+        scope, machine = rf"machine-{tag}\x2dvm.scope", "machine.slice"
+        places = {
+            f"{tag}.slice/{tag}-a.slice/web.service": ("web.service", f"{tag}-a.slice", "-"),
+            f"{tag}.slice/web.service/x.service": ("web.service", f"{tag}.slice", "-"),
+            f"{tag}.slice/_memory.service": ("memory.service", f"{tag}.slice", "-"),
+            f"{machine}/{scope}/libvirt/emulator": (scope, machine, f"{tag}-vm"),
+            f"lxc.payload.{tag}/system.slice/web.service": ("-", "-", tag)}
+        self.configure(*group("units", "by = unit,slice,machine"), more="process = yes")
+        self.start()
+        talkers = {}
+        for path, values in places.items():
+            talkers[values] = self.talkers(self.random.randrange(1, 4))
+            for talker in talkers[values]:
+                hierarchy.add(path, talker.pid)
+        self.check_notes(("unit", "slice", "machine"), talkers)
 
 
 if __name__ == "__main__":

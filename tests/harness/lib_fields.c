@@ -120,6 +120,9 @@ struct netobs_process fields_process(void)
 		.container_id = "3f4c9a0b1d2e5f60718293a4b5c6d7e8"
 				"f90a1b2c3d4e5f60718293a4b5c6d7e8",
 		.pod_uid = "0f3e9c1a-5b7d-4c2e-8a6f-1d2c3b4a5f60",
+		.unit = "a.service",
+		.slice = "system.slice",
+		.machine = "qemu-1-web",
 		.container_name = "web",
 		.container_image = "docker.io/library/nginx:1.25",
 		.pod_name = "web-7d4b9c",

@@ -36,8 +36,8 @@ const struct args_command flows_command = {
 		"FILTER selects packets, in the kernel, as tcpdump does: see pcap-filter(7).\n"
 		"Without -i, all interfaces are observed, including new ones.\n"
 		"KEY is src, dst, client, service, host, tuple, conversation, pair, port, proto,\n"
-		"interface, direction, vlan, tunnel, process, container, pod, network,\n"
-		"src_network or dst_network. The live table\n"
+		"interface, direction, vlan, tunnel, process, container, pod, unit, slice,\n"
+		"machine, network, src_network or dst_network. The live table\n"
 		"groups by client,service without --by.\n"
 		"Without -o, the output is table on a terminal, json otherwise.\n"
 		"SECONDS may have a fraction, such as 0.5, or a unit, such as 90s or 5m.\n",

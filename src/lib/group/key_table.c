@@ -87,6 +87,18 @@ struct pod_value {
 	char name[128], namespace[64];
 };
 
+struct unit_value {
+	char name[sizeof(((struct netobs_process *)NULL)->unit)];
+};
+
+struct slice_value {
+	char name[sizeof(((struct netobs_process *)NULL)->slice)];
+};
+
+struct machine_value {
+	char name[sizeof(((struct netobs_process *)NULL)->machine)];
+};
+
 struct tunnel_value {
 	uint32_t vni;
 	uint8_t type, has_vni;
@@ -432,6 +444,27 @@ static void text_pod(const void *value, const struct group_text *to)
 	safe_cell(to->buf);
 }
 
+/* Keys whose value is a text of the process. */
+#define TEXT_OF_PROCESS(member)                                               \
+	static void fill_##member(const struct group_part *part, void *value) \
+	{                                                                     \
+		if (part->process)                                            \
+			snprintf(value, sizeof(struct member##_value), "%s",  \
+				 part->process->member);                      \
+	}
+
+TEXT_OF_PROCESS(unit)
+TEXT_OF_PROCESS(slice)
+TEXT_OF_PROCESS(machine)
+
+static void text_name(const void *value, const struct group_text *to)
+{
+	const char *name = value;
+
+	snprintf(to->buf, to->size, "%s", *name ? name : "-");
+	safe_cell(to->buf);
+}
+
 /* ---- Networks ------------------------------------------------------------------- */
 
 static void text_network(const void *value, const struct group_text *to)
@@ -454,6 +487,13 @@ static void text_network(const void *value, const struct group_text *to)
 		.size = sizeof(((struct key##_value *)NULL)->first),   \
 		.note_size = sizeof(struct key##_value), .has = parts, \
 		.fill = fill_##key, .text = text_##key, __VA_ARGS__    \
+	}
+#define PROCESS_KEY(key, title, json)                                 \
+	{                                                             \
+		.name = #key, .heading = title, .of_process = true,   \
+		.size = sizeof(struct key##_value), .has = "",        \
+		.fill = fill_##key, .text = text_name,                \
+		MEMBERS(M(TEXT, json, key, name, key, IF(key, name))) \
 	}
 #define ADDR_KEY(key, title, parts, NAME, json)                    \
 	{                                                          \
@@ -489,6 +529,12 @@ static void text_network(const void *value, const struct group_text *to)
 #define HAS(NAME) .has = NETOBS_GROUP_HAS_##NAME
 #define IF(value, member) .gate = offsetof(struct value##_value, member) + 1
 
+_Static_assert(sizeof(struct unit_value) + sizeof(struct slice_value) +
+			       sizeof(struct machine_value) +
+			       sizeof(((struct container_value *)NULL)->id) +
+			       sizeof(uint64_t) <=
+		       GROUP_KEY_BYTES_MAX,
+	       "any keys fit");
 _Static_assert(sizeof(struct conversation_value) + sizeof(struct container_value) +
 			       sizeof(struct pod_value) <=
 		       GROUP_NOTES_MAX,
@@ -572,6 +618,9 @@ const struct group_key group_keys_all[] = {
 			  M(TEXT, "PodName", pod, name, pod_name, IF(pod, name)),
 			  M(TEXT, "PodNamespace", pod, namespace, pod_namespace,
 			    IF(pod, namespace)))),
+	PROCESS_KEY(unit, "UNIT", "Unit"),
+	PROCESS_KEY(slice, "SLICE", "Slice"),
+	PROCESS_KEY(machine, "MACHINE", "Machine"),
 	NETWORK_KEY(network, "NETWORK", CLIENT, "ClientNetwork", client_network),
 	NETWORK_KEY(src_network, "SOURCE NETWORK", SRC, "SrcNetwork", src_network),
 	NETWORK_KEY(dst_network, "DESTINATION NETWORK", DST, "DstNetwork",

@@ -17,7 +17,7 @@ struct json;
 struct netobs_group_record;
 
 enum {
-	GROUP_KEY_BYTES_MAX = 136, /* compared bytes of a value */
+	GROUP_KEY_BYTES_MAX = 384, /* compared bytes of a value */
 	GROUP_NOTES_MAX = 416,	   /* bytes of notes */
 	GROUP_VALUE_MAX = GROUP_KEY_BYTES_MAX + GROUP_NOTES_MAX
 };

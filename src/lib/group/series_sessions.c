@@ -158,6 +158,9 @@ static void set_process(struct session_flow *to,
 	COPY_TEXT(process, session, container_id, container_id);
 	COPY_TEXT(process, session, container_name, container_name);
 	COPY_TEXT(process, session, pod_uid, pod_uid);
+	COPY_TEXT(process, session, unit, unit);
+	COPY_TEXT(process, session, slice, slice);
+	COPY_TEXT(process, session, machine, machine);
 	COPY_TEXT(process, session, pod_name, pod_name);
 	COPY_TEXT(process, session, pod_namespace, pod_namespace);
 	if (to->local == FLOW_SOURCE)

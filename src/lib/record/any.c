@@ -250,6 +250,9 @@ static const char *take_process(struct netobs_process *to, const char *at,
 	to->cgroup_path[sizeof(to->cgroup_path) - 1] = '\0';
 	to->container_id[sizeof(to->container_id) - 1] = '\0';
 	to->pod_uid[sizeof(to->pod_uid) - 1] = '\0';
+	to->unit[sizeof(to->unit) - 1] = '\0';
+	to->slice[sizeof(to->slice) - 1] = '\0';
+	to->machine[sizeof(to->machine) - 1] = '\0';
 	to->container_name[sizeof(to->container_name) - 1] = '\0';
 	to->container_image[sizeof(to->container_image) - 1] = '\0';
 	to->pod_name[sizeof(to->pod_name) - 1] = '\0';

@@ -61,6 +61,22 @@ static bool is_any_of(struct part part, const char *const *words, size_t n)
 	return false;
 }
 
+static bool has_suffix(struct part part, const char *suffix)
+{
+	const struct part all = part;
+
+	cut_suffix(&part, suffix);
+	return part.len < all.len;
+}
+
+static bool next_part(struct part *part)
+{
+	part->at += part->len;
+	part->at += strspn(part->at, "/");
+	part->len = strcspn(part->at, "/");
+	return part->len;
+}
+
 /* ---- Containers -------------------------------------------------------------------------- */
 
 /* "<id>", "docker-<id>.scope", but not the monitor's scope. @return whether it is a container */
@@ -155,29 +171,159 @@ static bool is_of_pods(struct part part)
 /* systemd delegates this group to the user, who may choose all names below it. */
 static bool is_of_user(struct part part)
 {
-	return has_prefix(part, "user@") && part.len > 8 &&
-	       !memcmp(part.at + part.len - 8, ".service", 8);
+	return has_prefix(part, "user@") && has_suffix(part, ".service");
+}
+
+static void take_containers(const char *path, struct cgroup_names *names)
+{
+	bool is_top = true, is_pods = false, is_pod = false;
+	struct part part = { .at = path };
+
+	while (next_part(&part)) {
+		if (is_of_user(part) || take_container(part, names) || is_pod)
+			break;
+		if (has_prefix(part, "kubepods-") &&
+		    memchr(part.at, ':', part.len)) {
+			take_both(part, names);
+			break;
+		}
+		is_pod = is_pods && take_pod(part, names);
+		is_pods |= is_top && is_of_pods(part);
+		is_top &= is_of_kubelet(part);
+	}
+}
+
+/* ---- Units, slices and machines ----------------------------------------------------------- */
+
+static bool is_name(struct part part, const char *more)
+{
+	for (size_t i = 0; i < part.len; i++)
+		if (!isalnum((unsigned char)part.at[i]) &&
+		    !memchr(more, part.at[i], strlen(more)))
+			return false;
+	return part.len;
+}
+
+/* A name that does not fit is left out as a whole. */
+static void take_name(struct part part, const char *more, char *to, size_t size)
+{
+	if (part.len >= size || !is_name(part, more))
+		part.len = 0;
+	memcpy(to, part.at, part.len);
+	to[part.len] = '\0';
+}
+
+/* systemd writes "_" in front of a name that could be that of a file of the kernel, or begins with "_". */
+static void cut_escape(struct part *part)
+{
+	const size_t len = has_prefix(*part, "_");
+
+	part->at += len;
+	part->len -= len;
+}
+
+static bool is_unit(struct part part)
+{
+	return has_suffix(part, ".service") || has_suffix(part, ".scope") ||
+	       has_suffix(part, ".socket") || has_suffix(part, ".mount") ||
+	       has_suffix(part, ".swap");
+}
+
+static int hex_value(char digit)
+{
+	return isdigit((unsigned char)digit) ? digit - '0' : digit - 'a' + 10;
+}
+
+/* Take a name in which systemd has written some characters as "\\x2d". */
+static void take_escaped(struct part part, char *to, size_t size)
+{
+	char text[sizeof(((struct cgroup_names *)NULL)->unit)];
+	struct part name = { .at = text };
+
+	for (size_t i = 0; i < part.len; i++) {
+		char byte = part.at[i];
+
+		if (name.len == sizeof(text))
+			return;
+		if (byte == '\\') {
+			if (part.len - i < 4 || part.at[i + 1] != 'x' ||
+			    !is_hex(part.at + i + 2, 2))
+				return;
+			byte = (char)(hex_value(part.at[i + 2]) << 4 |
+				      hex_value(part.at[i + 3]));
+			i += 3;
+		}
+		text[name.len++] = byte;
+	}
+	take_name(name, "._-@", to, size);
+}
+
+/* "machine-NAME.scope" in machine.slice, or one below it, or "systemd-nspawn@NAME.service" */
+static void take_machine(struct part unit, struct cgroup_names *names)
+{
+	static const char nspawn[] = "systemd-nspawn@", scope[] = "machine-";
+	const char *slice = names->slice;
+	size_t len = 0;
+
+	if (has_prefix(unit, nspawn) && has_suffix(unit, ".service")) {
+		len = strlen(nspawn);
+		cut_suffix(&unit, ".service");
+	} else if (has_prefix(unit, scope) && has_suffix(unit, ".scope") &&
+		   (!strcmp(slice, "machine.slice") ||
+		    !strncmp(slice, scope, strlen(scope)))) {
+		len = strlen(scope);
+		cut_suffix(&unit, ".scope");
+	}
+	if (len)
+		take_escaped((struct part){ unit.at + len, unit.len - len },
+			     names->machine, sizeof(names->machine));
+}
+
+/* "lxc.payload.NAME", "lxc.payload/NAME", "lxc/NAME". @return whether the group is of LXC */
+static bool take_lxc(struct part part, struct cgroup_names *names)
+{
+	static const char *const above[] = { "lxc", "lxc.payload" };
+	static const char payload[] = "lxc.payload.", monitor[] = "lxc.monitor";
+
+	if (is_any_of(part, above, ARRAY_SIZE(above)))
+		next_part(&part);
+	else if (has_prefix(part, payload))
+		part = (struct part){ part.at + strlen(payload),
+				      part.len - strlen(payload) };
+	else
+		return has_prefix(part, monitor);
+	take_name(part, "._-@", names->machine, sizeof(names->machine));
+	return true;
+}
+
+static void take_unit(const char *path, struct cgroup_names *names)
+{
+	static const char more[] = ":._-@\\";
+	struct part part = { .at = path };
+
+	if (!next_part(&part) || take_lxc(part, names))
+		return;
+	do {
+		struct part name = part;
+
+		cut_escape(&name);
+		if (has_suffix(name, ".slice")) {
+			take_name(name, more, names->slice, sizeof(names->slice));
+			continue;
+		}
+		if (is_unit(name)) {
+			take_name(name, more, names->unit, sizeof(names->unit));
+			take_machine(name, names);
+		}
+		return;
+	} while (next_part(&part));
 }
 
 struct cgroup_names cgroup_names_of(const char *path)
 {
-	bool is_top = true, is_pods = false, is_pod = false;
 	struct cgroup_names names = { 0 };
-	struct part part = { .at = path };
 
-	for (; *part.at; part.at += part.len) {
-		part.at += strspn(part.at, "/");
-		part.len = strcspn(part.at, "/");
-		if (is_of_user(part) || take_container(part, &names) || is_pod)
-			break;
-		if (has_prefix(part, "kubepods-") &&
-		    memchr(part.at, ':', part.len)) {
-			take_both(part, &names);
-			break;
-		}
-		is_pod = is_pods && take_pod(part, &names);
-		is_pods |= is_top && is_of_pods(part);
-		is_top &= is_of_kubelet(part);
-	}
+	take_containers(path, &names);
+	take_unit(path, &names);
 	return names;
 }

@@ -19,7 +19,8 @@
 #include <stddef.h>
 
 /*
- * Finds the container and the pod of a control group by its path. Docker, containerd, CRI-O and
+ * Finds the container and the pod of a control group by its path, and the unit of systemd, its slice
+ * and the machine. Docker, containerd, CRI-O and
  * Podman name a container's group by its ID, 64 hexadecimal digits, with a prefix and ".scope"
  * where systemd manages it; the kubelet names a pod's group by the pod's UID.
  *
@@ -27,16 +28,23 @@
  * create them, counted from the root: pods below the kubelet's group, a container directly below
  * its pod, and the first container of a path. Groups further below, or below a user's own manager
  * (user@UID.service), may have been named by others.
+ *
+ * Slices are the first parts of a path; the unit is the part behind them. What is below a unit, or below a group
+ * that is none, is named by its processes, so it is not read: the units of a machine are not found.
  */
+
+#define PROCESS_SIZE(member) sizeof(((struct netobs_process *)NULL)->member)
 
 struct cgroup_names {
 	char container_id[72]; /* of the outermost container; "": none */
 	char pod_uid[40]; /* with '-', unless it is a static pod's; "": none */
+	/* Of letters, digits and : . _ - @ (a machine without :, others also with a backslash); "": none, or it does not fit. */
+	char unit[PROCESS_SIZE(unit)];
+	char slice[PROCESS_SIZE(slice)];     /* the innermost one */
+	char machine[PROCESS_SIZE(machine)]; /* of nspawn, libvirt and LXC */
 };
 
 struct cgroup_names cgroup_names_of(const char *path);
-
-#define PROCESS_SIZE(member) sizeof(((struct netobs_process *)NULL)->member)
 
 /* "": not known. */
 struct container_facts {

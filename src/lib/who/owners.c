@@ -280,6 +280,10 @@ void owners_describe(struct owners *owners, const struct session_owner *owner,
 	       sizeof(ret_process->container_id));
 	memcpy(ret_process->pod_uid, info->names.pod_uid,
 	       sizeof(ret_process->pod_uid));
+	memcpy(ret_process->unit, info->names.unit, sizeof(ret_process->unit));
+	memcpy(ret_process->slice, info->names.slice, sizeof(ret_process->slice));
+	memcpy(ret_process->machine, info->names.machine,
+	       sizeof(ret_process->machine));
 	container_names_fill(owners->names, &info->names,
 			     CONTAINER_TEXTS(ret_process));
 }

@@ -83,6 +83,9 @@ static void fill_cgroup(const struct session_source *source,
 	memcpy(session->container_id, info.names.container_id,
 	       sizeof(session->container_id));
 	memcpy(session->pod_uid, info.names.pod_uid, sizeof(session->pod_uid));
+	memcpy(session->unit, info.names.unit, sizeof(session->unit));
+	memcpy(session->slice, info.names.slice, sizeof(session->slice));
+	memcpy(session->machine, info.names.machine, sizeof(session->machine));
 	container_names_fill(source->names, &info.names,
 			     CONTAINER_TEXTS(session));
 }

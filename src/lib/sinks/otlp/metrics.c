@@ -50,14 +50,15 @@ enum {
 	METRICS = 14,
 	/* Texts of a record, of which each byte may become three, */
 	TEXTS_MAX = offsetof(struct netobs_group_record, drop_packets) -
-		    offsetof(struct netobs_group_record, interface) +
-		    offsetof(struct netobs_group_record, rtt_sum_ns) -
+		    offsetof(struct netobs_group_record, interface),
+	/* those that are of ASCII, */
+	ASCII_MAX = offsetof(struct netobs_group_record, rtt_sum_ns) -
 		    offsetof(struct netobs_group_record, container_name),
 	/* k8s.container.name, of the same text as another one, */
 	AGAIN_MAX = sizeof(((struct netobs_group_record *)NULL)->container_name),
 	/* and names, numbers and addresses. */
 	OTHERS_MAX = 1536,
-	ATTRIBUTES_MAX = 3 * (TEXTS_MAX + AGAIN_MAX) + OTHERS_MAX,
+	ATTRIBUTES_MAX = 3 * TEXTS_MAX + ASCII_MAX + AGAIN_MAX + OTHERS_MAX,
 	HISTOGRAMS = 2,
 	SUM_MAX = ATTRIBUTES_MAX + 128,
 	HISTOGRAM_MAX =
@@ -258,6 +259,26 @@ static uint8_t *put_metric(uint8_t *to, const struct netobs_group_record *group,
 			 (size_t)(end - message));
 }
 
+/* Names of containers, pods and units are of ASCII: a text with other bytes is none. */
+static void drop_if_other(char *text, size_t size)
+{
+	for (size_t i = 0; i < size && text[i]; i++)
+		if (text[i] & 0x80)
+			*text = '\0';
+}
+
+#define drop_other(array) drop_if_other(array, sizeof(array))
+
+static void drop_others(struct netobs_group_record *group)
+{
+	drop_other(group->container_name);
+	drop_other(group->pod_name);
+	drop_other(group->pod_namespace);
+	drop_other(group->unit);
+	drop_other(group->slice);
+	drop_other(group->machine);
+}
+
 /* Counts and times are no attributes: a series keeps its own. */
 static void fill_attributes(struct attributes *attributes, uint32_t number,
 			    const struct netobs_group_record *group)
@@ -285,8 +306,12 @@ static void fill_attributes(struct attributes *attributes, uint32_t number,
 		"AppLatencyHistogramSumNs",
 		NULL,
 	};
-	uint8_t *end = put_record_attributes(attributes->bytes, number,
-					     &group->record, without);
+	struct netobs_group_record named = *group;
+	uint8_t *end;
+
+	drop_others(&named);
+	end = put_record_attributes(attributes->bytes, number, &named.record,
+				    without);
 
 	attributes->len = (size_t)(end - attributes->bytes);
 	assert(attributes->len <= sizeof(attributes->bytes));

@@ -21,7 +21,7 @@ enum {
 	OTLP_METRICS = SINK_TYPE(GROUP), /* records sent as metrics */
 	/* Each text may grow to three times its length. */
 	OTLP_POINT_MAX = 3 * PACK_NAME_MAX + 40, /* bytes of an interface */
-	OTLP_FIELDS_MAX = 16 << 10,		 /* bytes of all other fields */
+	OTLP_FIELDS_MAX = 17 << 10,		 /* bytes of all other fields */
 	OTLP_ENTRY_MAX = PACK_POINTS_MAX * OTLP_POINT_MAX + OTLP_FIELDS_MAX,
 	OTLP_RESOURCE_MAX = 2 * HOST_FIELDS_MAX + 1024,
 	OTLP_HEAD_MAX = OTLP_RESOURCE_MAX + 256,

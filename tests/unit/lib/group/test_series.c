@@ -223,6 +223,9 @@ static void check_json(const char *keys, const char *expected)
 						.command = "curl",
 						.container_id = "c0ffee",
 						.pod_uid = "uid",
+						.unit = "web.service",
+						.slice = "system.slice",
+						.machine = "vm",
 						.container_name = "web",
 						.pod_name = "web-0",
 						.pod_namespace = "shop" };
@@ -277,6 +280,11 @@ TEST(records_have_what_the_keys_have)
 		   "\"ContainerId\":\"c0ffee\",\"PodUid\":\"uid\","
 		   "\"ContainerName\":\"web\",\"PodName\":\"web-0\","
 		   "\"PodNamespace\":\"shop\"");
+	check_json("unit,slice,machine,container",
+		   ",\"SentPackets\":2,\"SentBytes\":100,"
+		   "\"ContainerId\":\"c0ffee\",\"ContainerName\":\"web\","
+		   "\"Unit\":\"web.service\",\"Slice\":\"system.slice\","
+		   "\"Machine\":\"vm\"");
 	check_json("network,src_network,dst_network",
 		   ",\"ClientNetwork\":\"private\",\"SrcNetwork\":\"private\","
 		   "\"DstNetwork\":\"private\"");
