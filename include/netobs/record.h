@@ -63,7 +63,7 @@ struct netobs_process {
 	char machine[72]; /**< of systemd-nspawn, libvirt or LXC, which the path has */
 	/** With NETOBS_CONTAINER_NAMES, what files of the container's runtime say; "": it is not
 	 *  known. Names consist of letters, digits and . _ -; that of an image also of : / @ +. */
-	char container_name[64]; /**< of a pod's container, its name in the pod */
+	char container_name[128]; /**< of a pod's container, its name in the pod */
 	char container_image[192];
 	char pod_name[128];	/**< of Kubernetes */
 	char pod_namespace[64]; /**< likewise */

@@ -180,7 +180,7 @@ struct netobs_group_record {
 	uint64_t connections; /**< TCP connections that have ended: netobs_series_add() of sessions */
 	uint64_t connections_failed; /**< of these */
 	/** With NETOBS_CONTAINER_NAMES, as in struct netobs_process. */
-	char container_name[64];
+	char container_name[128];
 	char pod_name[128];
 	char pod_namespace[64];
 	char unit[128]; /**< of systemd, as all of these in struct netobs_process */

@@ -140,7 +140,7 @@ struct netobs_session {
 	uint64_t conversation_id;
 
 	/** With NETOBS_CONTAINER_NAMES, as in struct netobs_process; "": not known. */
-	char container_name[64];
+	char container_name[128];
 	char container_image[192];
 	char pod_name[128];
 	char pod_namespace[64];

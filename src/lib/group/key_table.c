@@ -79,7 +79,7 @@ struct process_value {
 /* A note, as the next one. */
 struct container_value {
 	char id[72];
-	char name[64];
+	char name[128];
 };
 
 struct pod_value {

@@ -18,7 +18,7 @@ struct netobs_group_record;
 
 enum {
 	GROUP_KEY_BYTES_MAX = 384, /* compared bytes of a value */
-	GROUP_NOTES_MAX = 416,	   /* bytes of notes */
+	GROUP_NOTES_MAX = 480,	   /* bytes of notes */
 	GROUP_VALUE_MAX = GROUP_KEY_BYTES_MAX + GROUP_NOTES_MAX
 };
 

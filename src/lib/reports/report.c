@@ -25,7 +25,7 @@ void report_name_workload(char *ret_name, const char *container,
 		snprintf(ret_name, REPORT_WORKLOAD_MAX, "%.63s%s%.127s",
 			 namespace, *namespace ? "/" : "", pod);
 	else
-		snprintf(ret_name, REPORT_WORKLOAD_MAX, "%.63s", container);
+		snprintf(ret_name, REPORT_WORKLOAD_MAX, "%.127s", container);
 	if (ret_name[strspn(ret_name, letters)])
 		*ret_name = '\0';
 }

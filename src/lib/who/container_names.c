@@ -24,6 +24,8 @@ enum {
 	/* Attempts for a container that is not asked for: 40 s. */
 	RETRIES = 11,
 	REFRESH_MS = 60000,
+	/* Attempts after which a container that was asked for has no file: 1.3 s. */
+	UNKNOWN_RETRIES = 6,
 	LOGGED_MAX = 16, /* files that cannot be read */
 	ID_KEY = CONTAINER_ID_SIZE - 1,
 };
@@ -32,7 +34,8 @@ struct named_container {
 	TAILQ_ENTRY(named_container) by_use;
 	char id[CONTAINER_ID_SIZE];
 	bool is_found;
-	bool is_wanted; /* asked for since it was last read */
+	bool is_wanted;	  /* asked for since it was last read */
+	bool is_unlisted; /* no directory is known that has it */
 	uint32_t retries;
 	int64_t due_ns; /* when it may be read again */
 	struct container_facts facts;
@@ -55,6 +58,7 @@ struct container_lookup {
 	struct container_query *queries;
 	uint32_t n, capacity;
 	struct container_errors errors;
+	char places[CONTAINER_PLACES_TEXT_MAX];
 	int64_t took_ns;
 };
 
@@ -68,6 +72,7 @@ struct container_names {
 	bool is_list_due;
 	struct container_error logged[LOGGED_MAX];
 	uint32_t n_logged;
+	bool has_told_places;
 	int64_t rested_ns;  /* when more work may begin, CLOCK_BOOTTIME */
 	int64_t armed_ns;   /* when the timer expires; 0: never */
 	struct slots table; /* pointers to containers, by ID_KEY of their IDs */
@@ -216,6 +221,7 @@ static void run_lookup(void *arg)
 	}
 	look_up(lookup, &files);
 	lookup->errors = files.errors;
+	container_places_text(&files, lookup->places, sizeof(lookup->places));
 	container_files_close(&files);
 	lookup->took_ns = clock_boot_ns() - start_ns;
 }
@@ -307,8 +313,21 @@ static int64_t retry_ns(uint32_t retries)
 	       NSEC_PER_MSEC;
 }
 
+/* Log once where names are looked for, unless it is known why there are none. */
+static void tell_places(struct container_names *names, const char *id,
+			const char *places)
+{
+	if (names->has_told_places || names->n_logged)
+		return;
+	names->has_told_places = true;
+	log_warning(names->log,
+		    "names of containers: there is none of %.12s in %s", id,
+		    places);
+}
+
 static void take_query(struct container_names *names,
-		       const struct container_query *query, int64_t now_ns)
+		       const struct container_query *query, const char *places,
+		       int64_t now_ns)
 {
 	struct named_container *one = slots_pointer(&names->table, query->id);
 
@@ -322,6 +341,8 @@ static void take_query(struct container_names *names,
 		one->facts = query->facts;
 		one->is_found = true;
 	}
+	if (!one->is_found && one->is_unlisted && one->retries == UNKNOWN_RETRIES)
+		tell_places(names, one->id, places);
 	one->due_ns = now_ns + (one->is_found ? REFRESH_MS * NSEC_PER_MSEC :
 						retry_ns(one->retries));
 	one->retries++;
@@ -365,9 +386,9 @@ static void take_lookup(struct container_names *names)
 
 	if (!lookup)
 		return;
-	for (uint32_t i = 0; i < lookup->n; i++)
-		take_query(names, &lookup->queries[i], now_ns);
 	log_errors(names, &lookup->errors);
+	for (uint32_t i = 0; i < lookup->n; i++)
+		take_query(names, &lookup->queries[i], lookup->places, now_ns);
 	names->rested_ns =
 		max_i64(names->rested_ns, now_ns + PAUSES * lookup->took_ns);
 	free_lookup(lookup);
@@ -520,8 +541,12 @@ uint32_t container_names_count(const struct container_names *names)
 static struct named_container *add_asked(struct container_names *names,
 					 const char *id)
 {
+	struct named_container *one = add_container(names, id);
+
 	names->is_list_due = true;
-	return add_container(names, id);
+	if (one)
+		one->is_unlisted = true;
+	return one;
 }
 
 /* NULL: the container's names are not known. */

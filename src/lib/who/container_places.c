@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "container_places.h"
 
+#include "base/json_reader.h"
 #include "base/util.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
@@ -143,17 +145,203 @@ static char *read_file(struct container_files *files, int dir_fd,
 	return text;
 }
 
+/* ---- Runtimes ----------------------------------------------------------------------------- */
+
+/* containerd's own */
+static bool is_namespace(const char *name)
+{
+	return *name != '.';
+}
+
+/* Of Docker with userns-remap: "UID.GID" */
+static bool is_remapped(const char *name)
+{
+	return *name != '.' && !name[strspn(name, "0123456789.")];
+}
+
+/* Of a storage, which has a directory of containers for each of its drivers: "overlay-containers" */
+static bool is_of_driver(const char *name)
+{
+	const char *end = strchr(name, '-');
+
+	return end && !strcmp(end, "-containers");
+}
+
+/* The second list has containers that are removed when they end. */
+static const char *const storage_lists[] = { "containers.json",
+					     "volatile-containers.json", NULL };
+
+static const struct container_place docker = {
+	.file = "config.v2.json",
+	.read = container_facts_of_docker,
+};
+
+static const struct container_place remapped_docker = {
+	.is_dir = is_remapped,
+	.below = "/containers",
+	.file = "config.v2.json",
+	.read = container_facts_of_docker,
+};
+
+static const struct container_place containerd = {
+	.is_dir = is_namespace,
+	.below = "",
+	.file = "config.json",
+	.read = container_facts_of_oci,
+};
+
+/* Containers of CRI-O have their file in both directories of a storage, and so have those of Podman. */
+static const struct container_place storage = {
+	.is_dir = is_of_driver,
+	.below = "",
+	.file = "userdata/config.json",
+	.read = container_facts_of_oci,
+	.lists = storage_lists,
+};
+
+static const char logs_path[] = "var/log/containers";
+
+static void add_place(struct container_files *files,
+		      const struct container_place *place, const char *root,
+		      const char *below)
+{
+	struct container_place *added = &files->places[files->n_places];
+
+	if (files->n_places == ARRAY_SIZE(files->places))
+		return;
+	*added = *place;
+	if (snprintf(added->path, sizeof(added->path), "%s%s", root, below) >=
+	    (int)sizeof(added->path))
+		return;
+	for (uint32_t i = 0; i < files->n_places; i++)
+		if (!strcmp(files->places[i].path, added->path) &&
+		    files->places[i].is_dir == added->is_dir)
+			return;
+	files->n_places++;
+}
+
+static void add_docker(struct container_files *files, const char *root)
+{
+	add_place(files, &docker, root, "/containers");
+	add_place(files, &remapped_docker, root, "");
+}
+
+static void add_containerd(struct container_files *files, const char *state)
+{
+	add_place(files, &containerd, state, "/io.containerd.runtime.v2.task");
+}
+
+/* ---- Configurations ----------------------------------------------------------------------- */
+
+enum {
+	CONFIGURED_MAX = 512
+}; /* bytes of a path, of which longer ones than those of places do not fit */
+
+/* @return the text of a configuration, which the caller frees; NULL: there is none */
+static char *read_configuration(struct container_files *files, const char *dir,
+				const char *name)
+{
+	cleanup_fd int fd = open_dir(files, dir);
+
+	return fd < 0 ? NULL :
+			read_file(files, fd, dir, name, CONTAINER_FILE_MAX);
+}
+
+/* @return @path as it is below the root; NULL: it is not absolute, or is the root */
+static const char *below_root(const char *path)
+{
+	const size_t len = strspn(path, "/");
+
+	return len && path[len] ? path + len : NULL;
+}
+
+/* The directory that daemon.json(5) has, by its newer or its older name. */
+static void add_configured_docker(struct container_files *files, const char *dir)
+{
+	cleanup_free char *text = read_configuration(files, dir, "daemon.json");
+	const struct json_value all = json_parse(text ?: "");
+	const struct json_value root = json_member(all, "data-root");
+	char path[CONFIGURED_MAX];
+
+	json_text(root.at ? root : json_member(all, "graph"), path, sizeof(path));
+	if (below_root(path))
+		add_docker(files, below_root(path));
+}
+
+/*
+ * Find the text of KEY = "TEXT" in the section [storage] of storage.conf(5). Other forms of TOML are not read: a key in
+ * front of its section, in quotes or with dots, and texts with escapes or in several lines.
+ */
+static bool find_setting(const char *text, const char *key, char *ret_value,
+			 size_t size)
+{
+	bool is_in_section = false;
+
+	for (; *text; text += strcspn(text, "\n"), text += *text == '\n') {
+		size_t len;
+
+		text += strspn(text, " \t\r");
+		if (*text == '[')
+			is_in_section = !strncmp(text, "[storage]", 9);
+		if (!is_in_section || strncmp(text, key, strlen(key)) != 0)
+			continue;
+		text += strlen(key);
+		text += strspn(text, " \t");
+		if (*text != '=')
+			continue;
+		text += 1 + strspn(text + 1, " \t");
+		len = *text == '"' ? strcspn(text + 1, "\"\\\n") : size;
+		if (len >= size || text[1 + len] != '"')
+			return false;
+		snprintf(ret_value, size, "%.*s", (int)len, text + 1);
+		return true;
+	}
+	return false;
+}
+
+static void add_configured_storage(struct container_files *files)
+{
+	static const char *const keys[] = { "runroot", "graphroot" };
+	cleanup_free char *own =
+		read_configuration(files, "etc/containers", "storage.conf");
+	cleanup_free char *shipped =
+		own ? NULL :
+		      read_configuration(files, "usr/share/containers",
+					 "storage.conf");
+	const char *text = own ? own : shipped;
+	char path[CONFIGURED_MAX];
+
+	for (size_t i = 0; text && i < ARRAY_SIZE(keys); i++)
+		if (find_setting(text, keys[i], path, sizeof(path)) &&
+		    below_root(path))
+			add_place(files, &storage, below_root(path), "");
+}
+
 /* ---- The root ----------------------------------------------------------------------------- */
+
+static void add_places(struct container_files *files)
+{
+	add_configured_docker(files, "etc/docker");
+	add_configured_docker(files, "var/snap/docker/current/config");
+	add_configured_storage(files);
+	add_docker(files, "var/lib/docker");
+	add_docker(files, "var/snap/docker/common/var-lib-docker");
+	add_containerd(files, "run/containerd");
+	add_containerd(files, "run/k3s/containerd");
+	add_containerd(files, "run/k0s/containerd");
+	add_containerd(files, "var/snap/microk8s/common/run/containerd");
+	add_place(files, &storage, "run/containers/storage", "");
+	add_place(files, &storage, "var/lib/containers/storage", "");
+}
 
 int container_files_open(const char *root, struct container_files *ret_files)
 {
-	struct container_files files = {
+	*ret_files = (struct container_files){
 		.root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC)
 	};
-
-	if (files.root_fd < 0)
+	if (ret_files->root_fd < 0)
 		return -errno;
-	*ret_files = files;
+	add_places(ret_files);
 	return 0;
 }
 
@@ -162,48 +350,17 @@ void container_files_close(struct container_files *files)
 	close_fd(&files->root_fd);
 }
 
-/* ---- Runtimes ----------------------------------------------------------------------------- */
+void container_places_text(const struct container_files *files, char *to,
+			   size_t size)
+{
+	size_t len = 0;
 
-/* A directory in which a runtime keeps its containers. */
-struct place {
-	const char *path;
-	bool has_namespaces; /* containers are in namespaces below it */
-	const char *file; /* of a container, below its directory; NULL: none */
-	container_facts_fn *read;
-	const char *const *lists; /* files with all containers, in @path; NULL: none */
-};
-
-/* The second list has containers that are removed when they end. */
-static const char *const storage_lists[] = { "containers.json",
-					     "volatile-containers.json", NULL };
-
-/* Storage by its drivers; those of CRI-O have their file in both, and so have those of Podman. */
-#define STORAGE(driver)                                                    \
-	{ "run/containers/storage/" driver "-containers", false,           \
-	  "userdata/config.json", container_facts_of_oci, storage_lists }, \
-	{                                                                  \
-		"var/lib/containers/storage/" driver "-containers", false, \
-			"userdata/config.json", container_facts_of_oci,    \
-			storage_lists                                      \
-	}
-#define TASKS(state)                                                         \
-	{                                                                    \
-		state "/io.containerd.runtime.v2.task", true, "config.json", \
-			container_facts_of_oci, NULL                         \
-	}
-
-static const struct place places[] = {
-	{ "var/lib/docker/containers", false, "config.v2.json",
-	  container_facts_of_docker, NULL },
-	TASKS("run/containerd"),
-	TASKS("run/k3s/containerd"),
-	STORAGE("overlay"),
-	STORAGE("vfs"),
-	STORAGE("btrfs"),
-	STORAGE("zfs"),
-};
-
-static const char logs_path[] = "var/log/containers";
+	for (uint32_t i = 0; i < files->n_places && len < size; i++)
+		if (files->places[i].is_dir != is_remapped)
+			len += (size_t)snprintf(to + len, size - len, "%s/%s",
+						len ? ", " : "",
+						files->places[i].path);
+}
 
 /* ---- Directories -------------------------------------------------------------------------- */
 
@@ -235,31 +392,37 @@ static void close_list(DIR *dir)
 		closedir(dir);
 }
 
-/* ---- Namespaces of containerd ------------------------------------------------------------- */
+/* ---- Directories in places ---------------------------------------------------------------- */
 
-/* Called for each namespace that has a directory of containers, or once for a place without namespaces. */
-typedef void place_fn(struct container_files *files, const struct place *place,
+/* Called for each directory of containers. @dir: its path, for messages */
+typedef void place_fn(struct container_files *files,
+		      const struct container_place *place, const char *dir,
 		      int dir_fd, void *ctx);
 
-static void each_namespace(struct container_files *files,
-			   const struct place *place, int place_fd,
-			   place_fn *visit, void *ctx)
+static void each_dir(struct container_files *files,
+		     const struct container_place *place, int place_fd,
+		     place_fn *visit, void *ctx)
 {
-	DIR *dir = open_copy(place_fd);
+	DIR *list = open_copy(place_fd);
 	const char *name;
 	int n = 0;
 
-	while (n < CONTAINER_NAMESPACES_MAX && (name = next_name(dir))) {
+	while (n < CONTAINER_NAMESPACES_MAX && (name = next_name(list))) {
+		char below[NAME_MAX + 16],
+			dir[sizeof(place->path) + sizeof(below)];
 		cleanup_fd int fd = -1;
 
-		if (*name != '.')
-			fd = open_below(place_fd, name, O_DIRECTORY);
+		if (!place->is_dir(name))
+			continue;
+		snprintf(below, sizeof(below), "%s%s", name, place->below);
+		fd = open_below(place_fd, below, O_DIRECTORY);
 		if (fd < 0)
 			continue;
-		visit(files, place, fd, ctx);
+		snprintf(dir, sizeof(dir), "%s/%s", place->path, below);
+		visit(files, place, dir, fd, ctx);
 		n++;
 	}
-	close_list(dir);
+	close_list(list);
 }
 
 /* ---- Places ------------------------------------------------------------------------------- */
@@ -284,7 +447,7 @@ static int await_dir(const struct container_files *files, int inotify_fd,
 	int fd = open_dir(files, ".");
 
 	for (size_t len = 0; fd >= 0 && path[len];) {
-		char part[64];
+		char part[sizeof(files->places[0].path)];
 
 		watch_dir(inotify_fd, fd);
 		close(fd);
@@ -300,8 +463,8 @@ static int await_dir(const struct container_files *files, int inotify_fd,
 static void each_place(struct container_files *files, int inotify_fd,
 		       place_fn *visit, void *ctx)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		const struct place *place = &places[i];
+	for (uint32_t i = 0; i < files->n_places; i++) {
+		const struct container_place *place = &files->places[i];
 		cleanup_fd int fd = open_dir(files, place->path);
 
 		if (fd == -ENOENT && inotify_fd >= 0)
@@ -310,12 +473,12 @@ static void each_place(struct container_files *files, int inotify_fd,
 			note_error(files, fd, place->path, "");
 			continue;
 		}
-		if (inotify_fd >= 0 && place->has_namespaces)
+		if (inotify_fd >= 0 && place->is_dir)
 			watch_dir(inotify_fd, fd);
-		if (place->has_namespaces)
-			each_namespace(files, place, fd, visit, ctx);
+		if (place->is_dir)
+			each_dir(files, place, fd, visit, ctx);
 		else
-			visit(files, place, fd, ctx);
+			visit(files, place, place->path, fd, ctx);
 	}
 }
 
@@ -354,14 +517,15 @@ static bool has_all(const struct queries *queries)
 	return true;
 }
 
-static void find_own(struct container_files *files, const struct place *place,
+static void find_own(struct container_files *files,
+		     const struct container_place *place, const char *dir,
 		     int dir_fd, struct container_query *query)
 {
 	char path[CONTAINER_ID_SIZE + 32];
 	cleanup_free char *text = NULL;
 
 	snprintf(path, sizeof(path), "%s/%s", query->id, place->file);
-	text = read_file(files, dir_fd, place->path, path, CONTAINER_FILE_MAX);
+	text = read_file(files, dir_fd, dir, path, CONTAINER_FILE_MAX);
 	query->is_found = text && place->read(text, query->id, &query->facts);
 }
 
@@ -378,19 +542,20 @@ static void take_listed(const char *id, const struct container_facts *facts,
 
 /* A container has the name of its own file, if that has one. */
 static void find_in_place(struct container_files *files,
-			  const struct place *place, int dir_fd, void *ctx)
+			  const struct container_place *place, const char *dir,
+			  int dir_fd, void *ctx)
 {
 	struct queries *queries = ctx;
 
 	for (uint32_t i = 0; i < queries->n; i++)
 		if (!queries->list[i].is_found)
-			find_own(files, place, dir_fd, &queries->list[i]);
+			find_own(files, place, dir, dir_fd, &queries->list[i]);
 	for (size_t i = 0; place->lists && place->lists[i]; i++) {
 		cleanup_free char *text = NULL;
 
 		if (has_all(queries))
 			return;
-		text = read_file(files, dir_fd, place->path, place->lists[i],
+		text = read_file(files, dir_fd, dir, place->lists[i],
 				 CONTAINER_LIST_MAX);
 		if (text)
 			container_facts_each(text, take_listed, queries);
@@ -451,7 +616,8 @@ static bool is_id(const char *name)
 	       !name[CONTAINER_ID_SIZE - 1];
 }
 
-static void list_place(struct container_files *files, const struct place *place,
+static void list_place(struct container_files *files,
+		       const struct container_place *place, const char *path,
 		       int dir_fd, void *ctx)
 {
 	const struct listing *listing = ctx;
@@ -460,6 +626,7 @@ static void list_place(struct container_files *files, const struct place *place,
 
 	(void)files;
 	(void)place;
+	(void)path;
 	/* Watch first: a container that comes meanwhile is either listed or reported. */
 	if (listing->inotify_fd >= 0)
 		watch_dir(listing->inotify_fd, dir_fd);

@@ -42,12 +42,30 @@ bool container_error_equal(const struct container_error *a,
 void container_errors_add(struct container_errors *errors, int error,
 			  const char *path);
 
+enum {
+	CONTAINER_PLACES_MAX = 20,
+	CONTAINER_PLACES_TEXT_MAX = 480, /* bytes of their paths as text */
+};
+
+/* A directory in which a runtime keeps its containers. */
+struct container_place {
+	char path[256];
+	/* Containers are in directories with such names in @path, or @below these; NULL: in @path itself. */
+	bool (*is_dir)(const char *name);
+	const char *below;
+	const char *file; /* of a container, below its directory */
+	container_facts_fn *read;
+	const char *const *lists; /* files with all containers; NULL: none */
+};
+
 struct container_files {
 	int root_fd;
 	struct container_errors errors;
+	struct container_place places[CONTAINER_PLACES_MAX];
+	uint32_t n_places;
 };
 
-/** @return 0; -errno of the root */
+/** Find the places, also those that configurations of Docker, CRI-O and Podman name. @return 0; -errno of the root */
 int container_files_open(const char *root, struct container_files *ret_files);
 void container_files_close(struct container_files *files);
 
@@ -55,12 +73,16 @@ enum {
 	CONTAINER_ID_SIZE = 65,	       /* with its NUL */
 	CONTAINER_FILE_MAX = 1 << 20,  /* bytes */
 	CONTAINER_LIST_MAX = 16 << 20, /* bytes of a list of all containers */
-	CONTAINER_NAMESPACES_MAX = 16, /* of containerd */
+	CONTAINER_NAMESPACES_MAX = 16, /* directories of a place */
 };
 
 /* Events of watched directories: inotify(7). */
 #define CONTAINER_WATCH_EVENTS \
 	(IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF)
+
+/** Write the paths of all places, with ", " in between. */
+void container_places_text(const struct container_files *files, char *to,
+			   size_t size);
 
 /* A container whose names are wanted. */
 struct container_query {

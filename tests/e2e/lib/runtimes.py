@@ -85,8 +85,16 @@ class Host:
         return f"{POD}/cri-containerd-{number}.scope", [path], {
             "ContainerName": name, "PodName": f"{name}-0", "PodNamespace": "shop"}
 
+    def docker_elsewhere(self, number, name):
+        """With data-root and userns-remap, of a task of Swarm."""
+        self.write("etc/docker/daemon.json", {"data-root": "/mnt/docker"})
+        name = f"monitoring-production_prometheus-alertmanager-{name}.1.k3x9q2v7m1r5t8y0w4e6u2i9o"
+        path = f"mnt/docker/231072.231072/containers/{number}/config.v2.json"
+        self.write(path, {"ID": number, "Name": f"/{name}", "Config": {"Image": "a", "Labels": {}}})
+        return f"docker/{number}", [path], {"ContainerName": name, "ContainerImage": "a"}
+
     def unknown(self, number, _name):
         """Of a runtime without any file."""
         return f"docker/{number}", [], {}
 
-    KINDS = (docker, docker_with_labels, podman, crio, containerd, kubelet, unknown)
+    KINDS = (docker, docker_with_labels, podman, crio, containerd, kubelet, docker_elsewhere, unknown)

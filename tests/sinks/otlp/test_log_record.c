@@ -261,7 +261,7 @@ TEST(largest_records_fit)
 	process.sz = sizeof(process);
 	process.command[15] = process.cgroup_path[383] = '\0';
 	process.container_id[71] = process.pod_uid[39] = '\0';
-	process.container_name[63] = process.container_image[191] = '\0';
+	process.container_name[127] = process.container_image[191] = '\0';
 	process.pod_name[127] = process.pod_namespace[63] = '\0';
 	for (uint32_t i = 0; i < PACK_POINTS_MAX; i++)
 		points[i] = (struct netobs_point){ .ifindex = UINT32_MAX,

@@ -101,7 +101,7 @@ static const struct {
 	{ container_facts_of_docker, DOCKER("\"/\xc3\xa4\"", ""), {} },
 	{ container_facts_of_docker, DOCKER("7", ""), {} },
 	{ container_facts_of_docker, DOCKER("null", ""), {} },
-	{ container_facts_of_docker, DOCKER("\"/" TEXT_64 "\"", ""), {} },
+	{ container_facts_of_docker, DOCKER("\"/" TEXT_64 TEXT_64 "\"", ""), {} },
 	{ container_facts_of_docker, "{\"ID\":\"" OTHER "\",\"Name\":\"/a\"}", {} },
 	{ container_facts_of_docker, "{\"Name\":\"/a\"}", {} },
 	{ container_facts_of_docker, "[]", {} },

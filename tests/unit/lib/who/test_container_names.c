@@ -151,6 +151,11 @@ TEST_WITH(each_place_is_looked_at, set_up, tear_down)
 		  POD_OF_CONTAINERD },
 		{ "run/k3s/containerd/" TASKS "/k8s.io/" ID "/config.json",
 		  POD_OF_CONTAINERD },
+		{ "run/k0s/containerd/" TASKS "/k8s.io/" ID "/config.json",
+		  POD_OF_CONTAINERD },
+		{ "var/snap/microk8s/common/run/containerd/" TASKS "/k8s.io/" ID
+		  "/config.json",
+		  POD_OF_CONTAINERD },
 		{ "var/lib/containers/storage/overlay-containers/containers.json",
 		  listed },
 		{ "var/lib/containers/storage/vfs-containers/volatile-containers.json",
@@ -176,6 +181,132 @@ TEST_WITH(each_place_is_looked_at, set_up, tear_down)
 		assert_int_equal(error, 0);
 		assert_string_equal(
 			*facts.name ? facts.name : facts.pod_container, "web");
+	}
+}
+
+/* ---- Any place ---------------------------------------------------------------------------- */
+
+/* What a runtime writes, where it was configured to, and the name that it has then: "" if no record can have it. */
+static void random_name(char name[160])
+{
+	static const char letters[] = "azAZ09._-";
+	const uint32_t len = 1 + test_below(test_below(2) ? 20 : 140);
+
+	for (uint32_t i = 0; i < len; i++)
+		name[i] = letters[test_below(i ? 9 : 6)];
+	name[len] = '\0';
+}
+
+static void random_dir(char dir[400])
+{
+	const uint32_t depth = 1 + test_below(4);
+
+	*dir = '\0';
+	for (uint32_t i = 0; i < depth; i++)
+		sprintf(dir + strlen(dir), "/%c%0*u", (int)('a' + test_below(26)),
+			(int)(1 + test_below(test_below(4) ? 10 : 90)), i);
+}
+
+/* @return whether the configuration names @dir: else it has something else, or is damaged */
+static bool configure(const struct fixture *f, bool is_docker, const char *dir)
+{
+	static const char *const docker[] = { "{\"data-root\":\"%s\"}",
+					      "{\"a\":[1],\"graph\":\"%s\"}",
+					      "{\"data-root\":\"x%s\"}",
+					      "{\"data-root\":5,\"x\":\"%s\"}",
+					      "{\"data-root\":\"%s\"" };
+	static const char *const storage[] = {
+		"[storage]\ndriver = \"overlay\"\ngraphroot = \"%s\"\n",
+		"# a\n[x]\ngraphroot = \"/x\"\n[storage]\n  runroot=\"%s\"",
+		"[storage.options]\ngraphroot = \"%s\"\n",
+		"[storage]\n# graphroot = \"%s\"\nrunroot = \"relative\"\n",
+		"[storage]\ngraphroot = \"%s\n",
+	};
+	static const char *const files[][2] = {
+		{ "etc/containers/storage.conf",
+		  "usr/share/containers/storage.conf" },
+		{ "etc/docker/daemon.json",
+		  "var/snap/docker/current/config/daemon.json" },
+	};
+	const uint32_t form = test_below(ARRAY_SIZE(docker));
+	char text[512];
+
+	snprintf(text, sizeof(text), is_docker ? docker[form] : storage[form],
+		 dir);
+	make_file(f, files[is_docker][test_below(2)], text);
+	return form < 2;
+}
+
+static void make_container(const struct fixture *f, bool is_docker,
+			   bool is_remapped, const char *dir, const char *name)
+{
+	char path[800], text[512];
+
+	if (is_docker) {
+		snprintf(path, sizeof(path),
+			 "%s%s/containers/" ID "/config.v2.json", dir,
+			 is_remapped ? "/231072.231072" : "");
+		snprintf(text, sizeof(text),
+			 "{\"ID\":\"" ID "\",\"Name\":\"/%s\"}", name);
+	} else {
+		snprintf(path, sizeof(path), "%s/%s-containers/%scontainers.json",
+			 dir, test_below(2) ? "overlay" : "aufs",
+			 test_below(2) ? "volatile-" : "");
+		snprintf(text, sizeof(text),
+			 "[{\"id\":\"" ID
+			 "\",\"names\":[\"%s\"],\"metadata\":\"{}\"}]",
+			 name);
+	}
+	make_file(f, path + (*path == '/'), text);
+}
+
+static void check_anywhere(const struct fixture *f)
+{
+	static const char *const known[][2] = {
+		{ "var/lib/containers/storage", "run/containers/storage" },
+		{ "var/lib/docker", "var/snap/docker/common/var-lib-docker" },
+	};
+	const bool is_docker = test_below(2), is_known = !test_below(4),
+		   is_link = !is_known && !test_below(4),
+		   is_remapped = test_below(2);
+	struct container_facts facts = { 0 };
+	char name[160], dir[400], link[PATH_MAX];
+	bool is_found = true;
+	int error;
+
+	random_name(name);
+	random_dir(dir);
+	if (is_known)
+		strcpy(dir, known[is_docker][test_below(2)]);
+	else
+		is_found = configure(f, is_docker, dir) &&
+			   strlen(dir + 1) + (is_docker && !is_remapped ?
+						      strlen("/containers") :
+						      0) <
+				   256;
+	if (is_link) {
+		make_dir(f, dir + 1);
+		path_of(f, dir + 1, link);
+		assert_int_equal(rmdir(link), 0);
+		assert_int_equal(symlink("/elsewhere", link), 0);
+		strcpy(dir, "/elsewhere");
+	}
+	make_container(f, is_docker, is_remapped, dir, name);
+	is_found &= strlen(name) < sizeof(facts.name);
+	assert_int_equal(find(f, &facts, &error), is_found);
+	assert_int_equal(error, 0);
+	assert_string_equal(facts.name, is_found ? name : "");
+}
+
+TEST_WITH(a_container_anywhere_has_its_own_name, set_up, tear_down)
+{
+	const char *given = getenv("NETOBS_TEST_PLACES");
+	const unsigned long n = given ? strtoul(given, NULL, 0) : 100;
+
+	for (unsigned long i = 0; i < n; i++) {
+		check_anywhere(*state);
+		assert_int_equal(tear_down(state), 0);
+		assert_int_equal(set_up(state), 0);
 	}
 }
 
@@ -429,6 +560,26 @@ CASE(what_cannot_be_read_is_logged_once)
 	});
 	assert_int_equal(f->n_logged, 2);
 	assert_non_null(strstr(f->logged, THIRD));
+}
+
+CASE(a_line_says_once_where_a_name_was_looked_for)
+{
+	struct pollfd fd = { .fd = f->loop.fd, .events = POLLIN };
+
+	make_file(f, "etc/docker/daemon.json", "{\"data-root\":\"/mnt/docker\"}");
+	open_names(f);
+	await_by(f->n_logged, {
+		name_of(f, ID, "");
+		name_of(f, OTHER, "");
+		poll(&fd, 1, 100);
+		loop_dispatch(&f->loop);
+	});
+	assert_non_null(strstr(f->logged, "/mnt/docker/containers, "));
+	assert_non_null(strstr(f->logged, "/var/lib/docker/containers, "));
+	assert_non_null(strstr(f->logged, "/var/lib/containers/storage"));
+	make_docker(f, THIRD, "third");
+	await_name(f, THIRD, "third");
+	assert_int_equal(f->n_logged, 1);
 }
 
 CASE(without_a_root_there_are_no_names)
