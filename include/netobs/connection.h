@@ -8,8 +8,8 @@
  * What each end sends is a way of its own. The round-trip time of a way is the time from
  * data of its sender at the interface to their acknowledgement by the other end, at the same
  * interface: the path between the interface and that end, there and back. So both ways
- * together are the path between the ends. On the sender's own host this is the kernel's
- * round-trip time, plus what its qdisc adds. Four timers per direction measure it, which
+ * together are the path between the ends. Data that this host sends or forwards leaves at the end of the
+ * wait in its queueing disciplines, which the kernel's round-trip time includes. Four timers per direction measure it, which
  * cumulative acknowledgements end; data that was sent again gives no sample (Karn's rule), unless
  * timestamps (RFC 7323) say which segment was acknowledged.
  */

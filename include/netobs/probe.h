@@ -45,6 +45,8 @@ enum netobs_feature_id {
 	NETOBS_FEATURE_TRACE_NETFILTER = 17,
 	/** Sockets are listed by what BPF keeps with them (5.9): also those that no process has open */
 	NETOBS_FEATURE_SOCKET_LISTS = 18,
+	/** Packets are seen when they leave queueing disciplines: times of `rtt` begin then */
+	NETOBS_FEATURE_QUEUES = 19,
 	NETOBS_FEATURES
 };
 

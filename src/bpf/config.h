@@ -24,6 +24,7 @@ const volatile __u8 config_rtt =
 const volatile __u8 config_alerts = 0; /* there may be rules about connections */
 const volatile __u8 config_has_nat = 0; /* translations are reported */
 const volatile struct nat_layout config_nat;
+const volatile __u8 config_has_queues = 0; /* leaving.bpf.c runs, too */
 const volatile __u32 config_conn_buckets = 1;
 const volatile __u32 config_conn_idle =
 	60; /* seconds; then it may give its place to another */

@@ -77,6 +77,8 @@ enum conn_state {
 	CONN_FIN = 1 << 3,
 	CONN_RST = 1 << 4,
 	CONN_SYNCED = 1 << 5, /* data above `next` is new: segments may be timed, see rtt/data.h */
+	/* Its packets may wait in a queue of this host unseen after they were timed. */
+	CONN_QUEUED = 1 << 6,
 	CONN_CLEAN = 1 << 7, /* its last turn began after all data of the other direction was acknowledged */
 	CONN_DATA_TIMED = 1 << 8, /* `data_ns` is the time of its newest data */
 	/* The packets come in or go out; packets at the other hook are ignored. */
@@ -347,6 +349,15 @@ static __always_inline __u32 conn_min(const struct conn_latency *latency)
 	return previous && previous < latency->min ? previous : latency->min;
 }
 
+/* @return the round-trip time of the handshake; 0: unknown */
+static __always_inline __u32 conn_handshake(const struct connection *conn,
+					    __u32 dir)
+{
+	return conn->head->state[dir & 1] & CONN_QUEUED ?
+		       0 :
+		       conn->body->stats[dir & 1].handshake;
+}
+
 /*
  * @return the round-trip time from here to the receiver of direction @dir, without its delays; 0:
  *         unknown. An end may delay acknowledgments of data, but its kernel acknowledges a SYN or
@@ -355,8 +366,8 @@ static __always_inline __u32 conn_min(const struct conn_latency *latency)
 static __always_inline __u32 conn_path_rtt(const struct connection *conn,
 					   __u32 dir)
 {
-	const struct conn_stats *there = &conn->body->stats[dir & 1];
-	__u32 least = conn_min(&there->rtt), handshake = there->handshake;
+	__u32 least = conn_min(&conn->body->stats[dir & 1].rtt);
+	__u32 handshake = conn_handshake(conn, dir);
 
 	return handshake < least ? handshake : least & -!!handshake;
 }
@@ -372,7 +383,7 @@ static __always_inline __u32 conn_path(const struct connection *conn, __u32 clie
 	__u32 least = conn_min(&conn->body->stats[client & 1].rtt);
 	__u32 path = conn_path_rtt(conn, client);
 
-	if (path)
+	if (path || conn->head->state[client & 1] & CONN_QUEUED)
 		return path;
 	return least < conn_min(&back->turn) ? least : 0;
 }

@@ -194,6 +194,23 @@ struct {
 	__type(value, struct conn_counters);
 } conn_counters SEC(".maps");
 
+/* Timed segments that may be in a queue of this host: see rtt/leave.h. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct leaving_bucket);
+} leavings SEC(".maps");
+
+/* Inodes of the observed namespaces, and their indexes. User space writes it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} leaving_netns SEC(".maps");
+
 /* Tables of rules about connections: see alert.h. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

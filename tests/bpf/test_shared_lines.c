@@ -394,6 +394,16 @@ TEST(connections_of_different_cpus_share_nothing)
 	assert_shared(&with_alerts, own_connections, nothing);
 }
 
+/* Here, the table of notes has one line. */
+TEST(timed_segments_share_lines_of_notes)
+{
+	static const struct shared notes[] = { { "leavings", 1 }, { NULL, 0 } };
+	struct prog_options options = rtt_options;
+
+	options.has_queues = 1;
+	assert_shared(&options, own_connections, notes);
+}
+
 /* Its state is one: the lines that a segment changes. */
 TEST(a_connection_of_two_cpus_shares_its_entry)
 {

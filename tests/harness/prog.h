@@ -36,6 +36,7 @@ struct prog_options {
 	enum sampling sampling;
 	__u32 sampling_interval; /* all packets */
 	__u32 has_egress;	 /* the program for that is loaded, too */
+	__u32 has_queues;	 /* timed segments are noted */
 	__u32 conn_buckets;	 /* round-trip times are measured; none */
 	__u32 conn_parts; /* that their bodies will have, a power of two; one */
 	__u32 has_alerts; /* there may be rules about connections */

@@ -73,6 +73,7 @@ int prog_size_connections(struct prog *prog)
 	int err;
 
 	skel->rodata->config_rtt = !!prog->options.conn_buckets;
+	skel->rodata->config_has_queues = prog->options.has_queues;
 	skel->rodata->config_conn_buckets = prog->options.conn_buckets ?: 1;
 	err = size_table(skel, prog);
 	return err ?: size_parts(skel, prog);

@@ -24,6 +24,7 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <limits.h>
+#include <netobs/probe.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -480,6 +481,7 @@ static void load_kind(const struct kind *kind)
 enum { FILTER_NONE, FILTER_ONE, FILTER_INNER, FILTER_LIST };
 enum { SAMPLING_OFF, SAMPLING_PACKETS, SAMPLING_FLOWS };
 enum { NAT_OFF, NAT_CAST, NAT_NO_CAST };
+enum { RTT_OFF, RTT_ON, RTT_NO_QUEUES };
 enum {
 	FLOW_LINK,
 	FLOW_CLOCK,
@@ -585,8 +587,11 @@ static int load_flows(const struct choice *choice)
 	const struct rate rate = rate_chosen(choice->of[FLOW_SAMPLING]);
 	const struct netobs_opts opts = {
 		.max_flows = FLOWS_MAX,
-		.rtt = choice->of[FLOW_RTT],
+		.rtt = choice->of[FLOW_RTT] != 0,
 		.max_connections = CONNECTIONS,
+		.disable_features = choice->of[FLOW_RTT] == RTT_NO_QUEUES ?
+					    1ULL << NETOBS_FEATURE_QUEUES :
+					    0,
 		.flags = choice->of[FLOW_NAT] != NAT_OFF ? NETOBS_NAT : 0,
 	};
 	struct store_options options = {
@@ -617,7 +622,7 @@ static const struct kind flows = {
 		{ "filter", { "all", "filter", "inner filter", "rules" } },
 		{ "sampling",
 		  { "not sampled", "sampled packets", "sampled flows" } },
-		{ "rtt", { "no rtt", "rtt" } },
+		{ "rtt", { "no rtt", "rtt", "rtt without queues" } },
 		{ "alerts", { "no alerts", "alerts" } },
 		{ "nat", { "no nat", "nat", "nat without casts" } },
 	},
@@ -753,6 +758,18 @@ static const struct kind stub_kind = {
 	.load = load_stub,
 };
 
+static int load_leaving(const struct choice *choice)
+{
+	(void)choice;
+	return store_try_leaving(&silent);
+}
+
+static const struct kind leaving = {
+	.factors = { { "queues", { "of this host" } } },
+	.load = load_leaving,
+	.is_optional = true,
+};
+
 static int load_drops(const struct choice *choice)
 {
 	struct drop_programs programs = { 0 };
@@ -856,7 +873,7 @@ static const struct kind trace = {
 /* ---- All of it ---------------------------------------------------------------------- */
 
 static const struct kind *const kinds[] = {
-	&flows, &alerts_kind, &capture,	      &stub_kind,
+	&flows, &alerts_kind, &capture,	      &stub_kind, &leaving,
 	&drops, &sessions,    &connects_kind, &trace,
 };
 

@@ -45,9 +45,10 @@ static const struct knob {
 	const char *name;
 	uint8_t value;
 } knobs[] = {
-	{ "config_has_rules", 1 }, { "config_is_sampled", 1 },
-	{ "config_lanes", 4 },	   { "config_rtt", 1 },
-	{ "config_alerts", 1 },	   { "config_has_nat", 1 },
+	{ "config_has_rules", 1 },  { "config_is_sampled", 1 },
+	{ "config_lanes", 4 },	    { "config_rtt", 1 },
+	{ "config_alerts", 1 },	    { "config_has_nat", 1 },
+	{ "config_has_queues", 1 },
 };
 
 static bool set_knob(const struct btf *btf, const struct btf_type *constants,
@@ -112,9 +113,10 @@ static bool report(const char *name, bool has_all,
  */
 static bool is_optional(const char *name)
 {
-	return starts(name, "drops") || starts(name, "session") ||
-	       starts(name, "trace") || starts(name, "connect") ||
-	       starts(name, "flows_nat") || starts(name, "flows_rtt_nat");
+	return starts(name, "drops") || starts(name, "leaving") ||
+	       starts(name, "session") || starts(name, "trace") ||
+	       starts(name, "connect") || starts(name, "flows_nat") ||
+	       starts(name, "flows_rtt_nat");
 }
 
 /* libbpf prints what the verifier says about programs that have no log of their own. */

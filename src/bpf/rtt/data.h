@@ -352,7 +352,10 @@ static __always_inline void data_time(const struct connection *conn, int dir,
 	if ((segment->may_time || segment->flags & TCP_SYN) &&
 	    timers_are_due(&sides[dir], &sides[!dir], segment->now) &&
 	    data_synchronise(conn, dir, end, segment->tick))
-		timers_arm(conn, dir, first, segment_time(segment));
+		segment->leaves |=
+			LEAVES_TIMER |
+			timers_arm(conn, dir, first, segment_time(segment))
+				<< LEAVES_TIMER_SHIFT;
 }
 
 #endif

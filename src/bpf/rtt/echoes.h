@@ -71,6 +71,7 @@ static __always_inline void echo_request(const struct connection *conn, int dir,
 	asm volatile("" ::: "memory");
 	WRITE_ONCE(timers->armed_ns[place],
 		   segment_time(segment) & ~(__u64)ECHO_MARKS);
+	segment->leaves = LEAVES_ECHO | place << LEAVES_TIMER_SHIFT;
 }
 
 static __always_inline void echo_reply(const struct connection *conn, int dir,

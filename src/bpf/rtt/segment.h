@@ -18,14 +18,41 @@ enum segment_taken {
 	TAKEN_WINDOW = 1 << 3, /* rate, of the window that has ended */
 };
 
+/* What a segment has timed, which moves on when it leaves a queue of this host: segment.leaves. */
+enum segment_leaves {
+	LEAVES_TIMER = 1 << 0,
+	LEAVES_STAMP = 1 << 1,
+	LEAVES_TURN = 1 << 2,
+	LEAVES_ECHO = 1 << 3,
+	LEAVES_TIMER_SHIFT = 4, /* from here on: which timer */
+};
+
+enum { LEAVING_WAYS = 4 };
+
+/* A note of such a segment: see leave.h. */
+struct leaving {
+	__u32 seq; /* of an echo: identifier and number */
+	__u32 ack; /* of an echo: the end of the destination's address */
+	__u32 place;
+	__u16 netns; /* index; other namespaces are a part of the way */
+	__u16 tick;
+};
+
+struct leaving_bucket {
+	struct leaving of[LEAVING_WAYS];
+};
+
+_Static_assert(sizeof(struct leaving_bucket) == CACHE_LINE, "one cache line");
+
 struct segment {
 	__u32 seq;
 	__u32 ack;
 	__u32 len; /* payload of all segments on the wire */
-	__u32 mss; /* payload of each except the last; 0: it is one segment */
+	__u16 mss; /* payload of each except the last; 0: it is one segment */
 	__u16 window;
 	__u8 flags;	 /* enum tcp_flag */
 	__u8 taken;	 /* enum segment_taken */
+	__u8 leaves;	 /* enum segment_leaves, and which timer */
 	__u32 tick;	 /* of @now */
 	__u8 may_time;	 /* the clock may be read for it */
 	__u8 has_stamps; /* `tsval` and `tsecr` are known: stamps_are_needed() */

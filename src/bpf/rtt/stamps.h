@@ -103,6 +103,7 @@ static __always_inline void stamps_follow(const struct connection *conn, int dir
 		stats->tsval = segment->tsval;
 		stats->tsval_end = end;
 		stats->tsval_ns = segment_time(segment);
+		segment->leaves |= LEAVES_STAMP;
 		*state |= CONN_STAMPED;
 	}
 	if (!(*state & CONN_STAMPS_SEEN))

@@ -61,9 +61,9 @@ static __always_inline __u32 timers_next(const struct conn_latency *rtt, __u64 n
 	       (quarter > TIMER_INTERVAL ? quarter : TIMER_INTERVAL);
 }
 
-/* Time a segment of @dir that ends before @target. */
-static __always_inline void timers_arm(const struct connection *conn, int dir,
-				       __u32 target, __u64 ns)
+/* Time a segment of @dir that ends before @target. @return the timer */
+static __always_inline __u32 timers_arm(const struct connection *conn, int dir,
+					__u32 target, __u64 ns)
 {
 	struct conn_timers *timers = &conn->body->timers[dir];
 	struct conn_side *sender = &conn->head->sides[dir];
@@ -75,6 +75,7 @@ static __always_inline void timers_arm(const struct connection *conn, int dir,
 	timers->armed_ns[timer_slot(head)] = ns;
 	sender->head = head + 1;
 	sender->due = timers_next(&conn->body->stats[dir].rtt, ns);
+	return timer_slot(head);
 }
 
 /*

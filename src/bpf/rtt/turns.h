@@ -70,6 +70,7 @@ static __always_inline void turn_observe(const struct connection *conn, int dir,
 		turn_begin(conn, dir, segment);
 	if (is_new && segment->flags & (TCP_PSH | TCP_FIN) && segment->may_time) {
 		conn->body->stats[dir].data_ns = segment_time(segment);
+		segment->leaves |= LEAVES_TURN;
 		*state |= CONN_DATA_TIMED;
 	} else if (*state & CONN_DATA_TIMED) {
 		*state &= ~CONN_DATA_TIMED;

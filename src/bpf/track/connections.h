@@ -8,6 +8,8 @@
 
 #include "segments.h"
 #include "bpf/apart.h"
+#include "bpf/rtt/leave.h"
+#include "bpf/store/leavings.h"
 
 /* Clear an entry except its key and its version. */
 static __always_inline void connection_clear(const struct connection *conn,
@@ -238,6 +240,9 @@ static __always_inline __u32 connection_add(const struct connection *conn,
 	if (is_seen_elsewhere(conn->head, dir, hook))
 		return 0;
 	conn->head->state[dir] |= hook;
+	if (!config_has_queues && config_clock == CLOCK_HOST &&
+	    hook == CONN_EGRESS)
+		conn->head->state[dir] |= CONN_QUEUED;
 	if (noted->echo ? echo_observed(conn, dir, noted) :
 			  connection_follow(conn, dir, segment, &old))
 		connection_age(conn, index, segment->now);
@@ -277,6 +282,42 @@ __noinline int connection_show(__u32 cpu_id)
 		return 0;
 	return connection_add(&conn, &scratch->noted, scratch->noted.index,
 			      hook_of(&scratch->pkt));
+}
+
+static __always_inline void leaving_note(const struct leaving *note)
+{
+	struct leaving_bucket *bucket = leavings_of(note->seq, note->ack);
+
+	if (bucket)
+		leaving_put(bucket, note);
+}
+
+/* Note a segment that was timed, and the last one that a queueing discipline may cut from its buffer. */
+__noinline int connection_leaves(__u32 cpu_id)
+{
+	struct scratch *scratch = scratch_of(cpu_id);
+	const struct noted_segment *noted;
+	const struct segment *segment;
+	struct leaving note;
+
+	VERIFIED_APART(APART_RTT, 1);
+	if (!scratch)
+		return 0;
+	noted = &scratch->noted;
+	segment = &noted->segment;
+	note.seq = segment->seq;
+	note.ack = noted->echo ? scratch->pkt.key.dst.words[3] : segment->ack;
+	note.place = leaving_place(noted->index, noted->dir, segment->leaves);
+	note.netns = config_netns;
+	note.tick = segment->tick;
+	leaving_note(&note);
+	if (noted->echo || !segment->mss || segment->mss >= segment->len)
+		return 0;
+	note.seq += (segment->len - 1) / segment->mss * segment->mss;
+	note.place &= ~(__u32)LEAVES_TIMER;
+	if (note.place & (LEAVES_STAMP | LEAVES_TURN))
+		leaving_note(&note);
+	return 0;
 }
 
 __noinline int connection_count_old(__u32 cpu_id, __u32 old)
@@ -398,6 +439,8 @@ static __always_inline void track_connection(const struct run *run,
 			connection_restart(noted->index, noted->segment.now);
 	}
 	old = connection_show(run->cpu_id);
+	if (config_has_queues && noted->segment.leaves)
+		connection_leaves(run->cpu_id);
 	if (old)
 		connection_count_old(run->cpu_id, old);
 	if (run->known) /* the connection may not be in its first slot */

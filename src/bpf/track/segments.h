@@ -137,6 +137,7 @@ static __always_inline void note(struct noted_segment *noted, int dir,
 	segment_set_time(&noted->segment, noted, now);
 	noted->segment.exact = 0;
 	noted->segment.taken = 0;
+	noted->segment.leaves = 0;
 	noted->segment.has_stamps = false;
 	noted->segment.scale = SCALE_UNKNOWN;
 	noted->hash = hash->place;

@@ -204,6 +204,14 @@ static int load_flow_programs(void *arg, uint16_t netns, enum link_kind link,
 				   link, ret_programs);
 }
 
+static void follow_netns(void *arg, uint16_t netns, uint32_t former,
+			 uint32_t inode)
+{
+	const struct netobs *ctx = arg;
+
+	store_follow_leaving(&ctx->pipeline.store, netns, former, inode);
+}
+
 int context_open_pipeline(struct netobs *ctx,
 			  const struct pipeline_options *options,
 			  const struct host *host)
@@ -223,6 +231,7 @@ static int start_context(void *owner)
 	struct netobs *ctx = owner;
 	const struct program_source source = {
 		.load = load_flow_programs,
+		.follow = follow_netns,
 		.ctx = ctx,
 		.origins = &ctx->pipeline.store.origins,
 	};

@@ -78,7 +78,7 @@ static struct netobs_connection_way way_of(const struct connection *conn, int di
 
 	return (struct netobs_connection_way){
 		.rtt = latency_of(&stats->rtt),
-		.handshake_rtt_ns = connection_ns(stats->handshake),
+		.handshake_rtt_ns = connection_ns(conn_handshake(conn, dir)),
 		.path_rtt_ns = connection_ns(conn_path_rtt(conn, dir)),
 		.data_bytes = conn_data_bytes(conn, dir),
 		.peak_bytes_per_s = peak_bytes_per_s(&conn->rates->sides[dir]),

@@ -151,6 +151,11 @@ static int ignore_report(void *ctx, void *data, size_t size)
 	return 0;
 }
 
+static int probe_queues(struct trial *trial)
+{
+	return store_try_leaving(&trial->log);
+}
+
 /* The programs are attached for a moment, and their reports are ignored. */
 static int probe_connect(struct trial *trial)
 {
@@ -231,6 +236,9 @@ static const struct probe probes[NETOBS_FEATURES] = {
 	PROBE(SOCKET_LISTS, "socket_lists", OPTIONAL, PRIVILEGE_PROGRAMS, NULL,
 	      "BPF iterators over the storage of sockets",
 	      "open connections are listed by the files of processes, without those that no process has open"),
+	PROBE(QUEUES, "queues", OPTIONAL, PRIVILEGE_PROGRAMS, probe_queues,
+	      "tracepoint of packets that leave queueing disciplines",
+	      "with --rtt, path RTT and application latency are unknown where data goes out: BTF is needed"),
 };
 
 #undef PROBE

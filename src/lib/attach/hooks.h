@@ -132,6 +132,7 @@ struct netns_programs {
 	/* Indexed by link and observed direction; NULL until needed. */
 	struct shared_fd *programs[LINK_KINDS][2];
 	uint32_t n_jobs;
+	uint32_t inode; /* as program_source.follow got it */
 };
 
 /* The kernel's counters of program runs, if it has them. */
@@ -145,6 +146,9 @@ struct program_source {
 	/* @is_next: with the filter that is about to replace the present one */
 	int (*load)(void *ctx, uint16_t netns, enum link_kind link,
 		    bool is_next, struct programs *ret_programs);
+	/* The programs of @netns are for the namespace with that inode from now on. NULL: nobody asks */
+	void (*follow)(void *ctx, uint16_t netns, uint32_t former,
+		       uint32_t inode);
 	void *ctx;
 	struct origins *origins; /* origins that the programs use; NULL: none */
 };

@@ -45,6 +45,22 @@ static void on_observed_netif(void *ctx, struct netns *netns,
 	}
 }
 
+static void follow_netns(struct observation *observation)
+{
+	const struct program_source *source = &observation->source;
+	const struct host *host = observation->host;
+
+	for (uint32_t i = 0; source->follow && i < observation->n_netns; i++) {
+		const uint32_t inode = host->netns[i].inode;
+		struct netns_programs *netns = &observation->netns[i];
+
+		if (netns->inode == inode)
+			continue;
+		source->follow(source->ctx, (uint16_t)i, netns->inode, inode);
+		netns->inode = inode;
+	}
+}
+
 /* Publish the origins before attaching, so that no packet through one is missed. */
 static void on_host_settled(void *ctx)
 {
@@ -60,6 +76,7 @@ static void on_host_settled(void *ctx)
 					    netif->ifindex);
 		origins_end(origins);
 	}
+	follow_netns(observation);
 	attacher_go(&observation->attacher);
 }
 

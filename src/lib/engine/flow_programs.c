@@ -37,6 +37,8 @@
  */
 enum { CONN_IDLE_SECONDS = 10 };
 
+enum { LEAVING_NETNS_MAX = 4096 };
+
 /* ---- Maps --------------------------------------------------------------------------- */
 
 static bool has_nat(const struct store *store)
@@ -69,6 +71,9 @@ static int resize_maps(const struct bpf_object *object, const struct store *stor
 		{ "conn_free", connections },
 		{ "conn_buckets", buckets },
 		{ "conn_counters", cpus },
+		{ "leavings", max_u64(store->leaving_buckets, 1) },
+		{ "leaving_netns",
+		  store->leaving_buckets ? LEAVING_NETNS_MAX : 1 },
 		{ "notices", page },
 		{ "alert_counts", has_alerts ? cpus * ALERT_SLOTS : 1 },
 		{ "alert_prefixes", has_alerts ? cpus * 2 * ALERT_RULES_MAX : 1 },
@@ -220,6 +225,8 @@ static int prepare_programs(struct bpf_object *object, void *ctx)
 	rodata->config_log_slots = store->log_slots;
 	rodata->config_overflow_part = store->overflow.part;
 	rodata->config_rtt = has_rtt(store);
+	rodata->config_has_queues = store->leaving.refs > 0;
+	rodata->config_leaving_buckets = max_u64(store->leaving_buckets, 1);
 	rodata->config_conn_buckets = max_u64(store->conn_buckets, 1);
 	rodata->config_part_bits = store->part_bits;
 	rodata->config_conn_idle = CONN_IDLE_SECONDS;

@@ -148,6 +148,8 @@ int store_open(struct store *store, const struct store_options *options,
 	err = open_store_maps(store, &first);
 	err = err ?: store_take_rates(store, options->filter, &options->rate, NULL);
 	err = err ?: store_limit_memory(store);
+	if (!err)
+		store_open_leaving(store);
 	if (store->is_adopted)
 		return err ?: (store_note_kept(store), 0);
 	err = err ?: open_overflow(store);
@@ -164,6 +166,7 @@ void store_close(struct store *store)
 	ring_buffer__free(store->notices);
 	origins_done(&store->origins);
 	overflow_done(&store->overflow);
+	program_set_unref(&store->leaving);
 	program_set_unref(&store->maps);
 	*store = (struct store){ 0 };
 }

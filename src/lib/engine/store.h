@@ -97,7 +97,9 @@ struct store {
 	uint32_t l1_buckets; /* per CPU and generation */
 	uint32_t log_slots;  /* per CPU, a power of two */
 	uint32_t conn_buckets; /* a power of two; 0: connections are not measured */
-	uint32_t part_bits; /* of conn_parts_bits() */
+	uint32_t part_bits;	  /* of conn_parts_bits() */
+	uint32_t leaving_buckets; /* 0: times of packets are not those of this host */
+	struct program_set leaving; /* see store_follow_leaving(); without references: unavailable */
 	bool is_growing; /* call store_grow() soon: the table of connections has steps left */
 	bool cannot_grow;     /* it cannot grow, which was logged */
 	uint64_t entry_bytes; /* limit for entries until they are merged; 0: none */
@@ -213,6 +215,21 @@ void store_keep_rates(struct store *store, const struct filter *filter,
 /** Number in @rates the rates that the options of @store name. @return as rates_take() */
 int store_number_rates(const struct store *store, struct rates *rates,
 		       uint32_t *ret_new);
+
+/*
+ * Packets leave queues of this host behind the flow programs, which have set the times of
+ * segments by then: a program of its own moves these times on. See bpf/rtt/leave.h.
+ */
+
+/* Load and attach that program, if connections are measured. A failure is logged. */
+void store_open_leaving(struct store *store);
+
+/* @netns is the namespace with that inode from now on; 0: none. @former: the one that it was, or 0 */
+void store_follow_leaving(const struct store *store, uint32_t netns,
+			  uint32_t former, uint32_t inode);
+
+/* Attach that program for a moment, without maps of a store. @return 0, or -errno */
+int store_try_leaving(const struct log *log);
 
 /*
  * A store whose maps outlive the process: takes over the maps of an earlier process, and notes for

@@ -26,6 +26,9 @@ enum {
 	CONNECTIONS_DEFAULT = 1 << 16,
 	CONNECTIONS_MIN = 1 << 10,
 	CONNECTIONS_PART = 8, /* of limited memory: one in so many */
+	/* 256 KiB per CPU: a quarter of a second of the segments that a busy one times. */
+	LEAVING_BUCKETS = 1 << 12,
+	LEAVING_BUCKETS_MAX = 1 << 16,
 };
 
 /* Fewer on machines with very many CPUs. */
@@ -101,6 +104,10 @@ int store_choose_sizes(struct store *store)
 				   choose_log_slots(store->n_cpus);
 	store->conn_buckets = choose_conn_buckets(&store->options);
 	store->part_bits = choose_part_bits(store);
+	if (store->conn_buckets && store->options.clock == CLOCK_HOST)
+		store->leaving_buckets =
+			min_u64((uint64_t)LEAVING_BUCKETS * store->n_cpus,
+				LEAVING_BUCKETS_MAX);
 	return 0;
 }
 

@@ -78,10 +78,11 @@ static void fill_rtt(const struct connection *conn, int dir,
 		     struct health_reported *reported, struct netobs_flow *record)
 {
 	const struct conn_stats *stats = &conn->body->stats[dir];
+	const uint32_t handshake = conn_handshake(conn, dir);
 
-	if (stats->handshake) {
+	if (handshake) {
 		record->has |= NETOBS_HAS_HANDSHAKE_RTT;
-		record->handshake_rtt_ns = connection_ns(stats->handshake);
+		record->handshake_rtt_ns = connection_ns(handshake);
 		record->path_rtt_ns = connection_ns(conn_path_rtt(conn, dir));
 	}
 	if (!stats->rtt.n)

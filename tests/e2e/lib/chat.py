@@ -2,8 +2,10 @@
 """
 The ends of a TCP connection, and what they and their kernel measure:
 
-    chat.py serve ADDRESS PORT THINK_MS
-    chat.py pingpong|rest|bulk|PAUSE_MS ADDRESS PORT SECONDS
+    chat.py serve ADDRESS PORT THINK_MS [BYTES]
+    chat.py pingpong|rest|bulk|PAUSE_MS ADDRESS PORT SECONDS [BYTES]
+
+BYTES is the size of requests and answers.
 
 A client prints one line of JSON: its port, the smoothed round-trip times that TCP_INFO had
 meanwhile, the least one and the retransmitted segments at the end, how long answers took, and how
@@ -19,7 +21,8 @@ import sys
 import threading
 import time
 
-REQUEST, BULK = b"?" * 200, b"x" * 16384
+REQUEST = b"?" * int(dict(enumerate(sys.argv)).get(5, "200"))
+BULK = b"x" * 16384
 PAUSE_S, REST_S = 0.005, 0.4
 LOOK_S = 0.02
 PACE = 4_000_000  # bytes per second, so that queues are short
