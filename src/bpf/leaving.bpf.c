@@ -31,6 +31,7 @@ struct leaving_headers {
 struct leaving_numbers {
 	__u32 seq;
 	__u32 ack;
+	__u32 tsval;
 };
 
 /* This program times nothing else. */
@@ -58,26 +59,32 @@ static __always_inline const void *network_of(const struct sk_buff *skb)
 	return head + BPF_CORE_READ(skb, network_header);
 }
 
-/* @transport: its offset. False: it is neither a segment nor an echo request. */
+/*
+ * @transport: its offset. @len: of the packet, from @headers on; 0: too long for the header. False: it is
+ * neither a segment that may be timed nor an echo request. An acknowledgment has the numbers of the data
+ * that follows it.
+ */
 static __always_inline bool read_transport(const struct leaving_headers *headers,
-					   __u32 transport, __u8 proto,
-					   __be32 address,
+					   __u32 transport, __u32 len,
+					   __u8 proto, __be32 address,
 					   struct leaving_numbers *ret_numbers)
 {
 	const __u8 *at;
-	__be32 words[3];
+	__be32 words[7];
 
 	if (transport > sizeof(headers->bytes) - sizeof(words))
 		return false;
 	at = headers->bytes + transport;
 	__builtin_memcpy(words, at, sizeof(words));
-	if (proto == IP_PROTO_TCP) {
-		ret_numbers->seq = bpf_ntohl(words[1]);
-		ret_numbers->ack = bpf_ntohl(words[2]);
-		return true;
-	}
 	ret_numbers->seq = bpf_ntohl(words[1]);
 	ret_numbers->ack = address;
+	ret_numbers->tsval = 0;
+	if (proto == IP_PROTO_TCP) {
+		ret_numbers->ack = bpf_ntohl(words[2]);
+		ret_numbers->tsval = bpf_ntohl(words[6]);
+		return !len || len > transport + (at[12] >> 4) * 4 ||
+		       at[13] & (TCP_SYN | TCP_FIN);
+	}
 	return (proto == IP_PROTO_ICMP && at[0] == ICMP_ECHO_KEY >> 8) ||
 	       (proto == IP_PROTO_ICMPV6 && at[0] == ICMPV6_ECHO_KEY >> 8);
 }
@@ -87,23 +94,27 @@ static __always_inline bool read_numbers(const struct sk_buff *skb,
 {
 	struct leaving_headers headers;
 	__be32 address;
+	__be16 len;
 
 	if (bpf_probe_read_kernel(&headers, sizeof(headers), network_of(skb)))
 		return false;
 	if (headers.bytes[0] >> 4 == 4) {
 		__builtin_memcpy(&address, headers.bytes + 16, sizeof(address));
+		__builtin_memcpy(&len, headers.bytes + 2, sizeof(len));
 		return read_transport(&headers, (headers.bytes[0] & 0xf) * 4,
-				      headers.bytes[9], address, ret_numbers);
+				      bpf_ntohs(len), headers.bytes[9], address,
+				      ret_numbers);
 	}
 	if (headers.bytes[0] >> 4 != 6)
 		return false;
 	__builtin_memcpy(&address, headers.bytes + 36, sizeof(address));
-	return read_transport(&headers, 40, headers.bytes[6], address,
-			      ret_numbers);
+	__builtin_memcpy(&len, headers.bytes + 4, sizeof(len));
+	return read_transport(&headers, 40, len ? 40 + bpf_ntohs(len) : 0,
+			      headers.bytes[6], address, ret_numbers);
 }
 
 /* These have numbers only: the verifier walks them once. */
-__noinline int leave_place(__u32 place, __u32 seq, __u64 ns)
+__noinline int leave_place(__u32 place, __u32 seq, __u32 tsval, __u64 ns)
 {
 	__u32 index = place >> LEAVING_INDEX_SHIFT;
 	struct connection conn = {
@@ -114,7 +125,7 @@ __noinline int leave_place(__u32 place, __u32 seq, __u64 ns)
 		return 0;
 	conn.body = body_at(index);
 	if (conn.body)
-		leave(&conn, place, seq, ns);
+		leave(&conn, place, seq, tsval, ns);
 	return 0;
 }
 
@@ -122,8 +133,8 @@ __noinline int leave_packet(__u64 address)
 {
 	const struct sk_buff *skb = (const void *)address;
 	const int netns = netns_of(skb);
-	struct leaving_numbers numbers;
-	struct leaving_bucket *bucket;
+	struct leaving_numbers numbers = { 0 };
+	const struct leaving_bucket *bucket;
 
 	if (netns == NOT_LEAVING || !read_numbers(skb, &numbers))
 		return 0;
@@ -131,15 +142,13 @@ __noinline int leave_packet(__u64 address)
 	if (!bucket)
 		return 0;
 	for (int i = 0; i < LEAVING_WAYS; i++) {
-		struct leaving *note = &bucket->of[i];
-		__u32 place = note->place;
+		const struct leaving *note = &bucket->of[i];
 
 		if (note->seq != numbers.seq || note->ack != numbers.ack ||
 		    note->netns != netns)
 			continue;
-		leave_place(place, numbers.seq, bpf_ktime_get_boot_ns());
-		if (place & LEAVES_STAMP)
-			note->place = place & ~(__u32)LEAVES_STAMP;
+		leave_place(note->place, numbers.seq, numbers.tsval,
+			    bpf_ktime_get_boot_ns());
 	}
 	return 0;
 }

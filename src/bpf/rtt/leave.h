@@ -5,9 +5,9 @@
  * back (leaving.bpf.c). Nothing can answer it earlier. Pure: the same header builds for the host.
  *
  * A note has sequence and acknowledgment number, which neither NAT nor a tunnel of this host changes,
- * and the place of the times. It stays, as a busy driver may put a packet back. Then the same
- * numbers may belong to a retransmission, which does no harm: it has dropped the timers, and what is
- * timed later leaves later. Only stamps outlast it, so they move once.
+ * and the place of the times. It stays, as a busy driver may put a packet back, and may match a
+ * retransmission. That does no harm: its data is acknowledged, or it has dropped what was timed before it,
+ * and what is timed after it leaves after it.
  */
 #ifndef NETOBS_BPF_RTT_LEAVE_H
 #define NETOBS_BPF_RTT_LEAVE_H
@@ -49,9 +49,20 @@ static __always_inline void leaving_put(struct leaving_bucket *bucket,
 	bucket->of[way & (LEAVING_WAYS - 1)] = *note;
 }
 
-/* A segment leaves now. @seq: its first byte, or that of the last segment cut from its buffer */
+/* @return whether the receiver has all below @end: a segment that leaves now is sent again */
+static __always_inline bool is_leaving_acked(const struct connection *conn,
+					     __u32 dir, __u32 end)
+{
+	return conn->head->state[!dir] & CONN_ACKED &&
+	       seq_diff(conn->head->sides[!dir].acked, end) >= 0;
+}
+
+/*
+ * A segment leaves now. @seq: its first byte, or that of the last segment cut from its buffer; @tsval: its
+ * timestamp, by which a stamp is told from what was sent again
+ */
 static __always_inline void leave(const struct connection *conn, __u32 place,
-				  __u32 seq, __u64 ns)
+				  __u32 seq, __u32 tsval, __u64 ns)
 {
 	__u32 dir = place >> LEAVING_DIR_SHIFT & 1;
 	__u32 i = timer_slot(place >> LEAVES_TIMER_SHIFT);
@@ -66,11 +77,14 @@ static __always_inline void leave(const struct connection *conn, __u32 place,
 	}
 	/* Another connection may have the place now: its numbers are elsewhere. */
 	if (place & LEAVES_TIMER &&
+	    !is_leaving_acked(conn, dir, timers->targets[i]) &&
 	    timers->targets[i] - seq - 1 < LEAVING_BYTES_MAX)
 		timers->armed_ns[i] = ns;
-	if (place & LEAVES_STAMP && stats->tsval_end - seq - 1 < LEAVING_BYTES_MAX)
+	if (place & LEAVES_STAMP && stats->tsval == tsval &&
+	    stats->tsval_end - seq - 1 < LEAVING_BYTES_MAX)
 		stats->tsval_ns = ns;
 	if (place & LEAVES_TURN &&
+	    !is_leaving_acked(conn, dir, conn->head->sides[dir].next) &&
 	    conn->head->sides[dir].next - seq - 1 < LEAVING_BYTES_MAX)
 		stats->data_ns = ns;
 }

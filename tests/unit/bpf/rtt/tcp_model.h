@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * A model of TCP: two ends that lose, delay, reorder, repeat and merge segments, and a point
- * between them that all segments pass.
+ * A model of TCP: two ends that lose, delay, reorder, repeat and merge segments, a point
+ * between them that all segments pass, and queues behind that point.
  */
 #ifndef TESTS_RTT_TCP_MODEL_H
 #define TESTS_RTT_TCP_MODEL_H
 
 #include "lib_test.h"
 
+#include "bpf/rtt/leave.h"
 #include "bpf/rtt/observe.h"
 
 static __u64 read_exact_clock(const struct segment *segment)
@@ -43,12 +44,13 @@ struct packet_seen {
 	bool has_ack;
 	bool is_keepalive;
 	uint32_t tsval, tsecr;
-	int echoes;  /* 1 + which packet of the log had `tsecr` */
-	uint64_t at; /* when it passed the point */
+	int echoes; /* 1 + which packet of the log had `tsecr` */
+	uint64_t at; /* when it passed the point, then when it left the queue behind it */
 };
 
 enum event_kind {
 	EVENT_POINT,
+	EVENT_LEAVE, /* the queue behind the point */
 	EVENT_ARRIVE,
 	EVENT_RTO,
 	EVENT_DELACK,
@@ -60,8 +62,8 @@ struct event {
 	enum event_kind kind;
 	int end;		   /* the timers' */
 	uint32_t number;	   /* of the timer that is not out of date */
-	struct packet_seen packet; /* of EVENT_POINT and EVENT_ARRIVE */
-	int index;		   /* in the log, of what arrives */
+	struct packet_seen packet; /* of EVENT_POINT, EVENT_LEAVE, EVENT_ARRIVE */
+	int index;		   /* in the log, of what leaves or arrives */
 	uint64_t order;		   /* of those at the same time */
 };
 
@@ -97,6 +99,8 @@ struct model {
 	enum app app;
 	uint64_t delay[2]; /* from an end to the point, and back */
 	uint64_t jitter;
+	uint64_t queue[2],
+		left_at[2]; /* the longest wait, and when the newest leaves */
 	double loss_before, loss_behind;
 	uint32_t mss, gso, cwnd;
 	bool starts_slowly; /* a timeout sends all again, a window at a time */
@@ -389,6 +393,9 @@ static inline uint32_t end_of(const struct packet_seen *p)
 /* The includer's: a segment that passes, the newest one of the log, and whether we look. */
 static void look(struct model *m, const struct packet_seen *p, bool is_observed);
 
+/* The includer's: a packet leaves the queue behind the point. */
+static void leave_queue(struct model *m, const struct packet_seen *p);
+
 /* Segments of a buffer go on each for itself. */
 static void go_on(struct model *m, const struct packet_seen *p, int index)
 {
@@ -410,6 +417,17 @@ static void go_on(struct model *m, const struct packet_seen *p, int index)
 	} while (done < p->len);
 }
 
+static void wait_in_queue(struct model *m, const struct packet_seen *p, int index)
+{
+	uint64_t *at = &m->left_at[p->dir];
+	struct event *event;
+
+	*at = max_u64(*at, m->now + between(0, m->queue[p->dir]));
+	event = add_event(m, *at, EVENT_LEAVE);
+	event->packet = *p;
+	event->index = index;
+}
+
 static void pass(struct model *m, struct packet_seen packet)
 {
 	int index = m->n_log;
@@ -420,7 +438,10 @@ static void pass(struct model *m, struct packet_seen packet)
 	if (index == m->first && m->first && packet.flags & SYN)
 		m->first++; /* a SYN that was sent again looks like the first one */
 	look(m, &packet, index >= m->first);
-	go_on(m, &packet, index);
+	if (m->queue[packet.dir])
+		wait_in_queue(m, &packet, index);
+	else
+		go_on(m, &packet, index);
 }
 
 /* ---- Conversations ---------------------------------------------------------------- */
@@ -464,6 +485,11 @@ static void on_event(struct model *m, const struct event *event)
 	switch (event->kind) {
 	case EVENT_POINT:
 		pass(m, event->packet);
+		break;
+	case EVENT_LEAVE:
+		m->log[event->index].at = m->now;
+		leave_queue(m, &event->packet);
+		go_on(m, &event->packet, event->index);
 		break;
 	case EVENT_ARRIVE:
 		arrive(m, event);
@@ -531,6 +557,7 @@ static void draw_network(struct model *m)
 	for (int i = 0; i < 2; i++) {
 		m->delay[i] = chance() < 0.5 ? between(10 * US, 200 * US) :
 					       between(200 * US, 50 * MS);
+		m->queue[i] = chance() < 0.3 ? between(1, 50 * MS) : 0;
 		m->think[i] = chance() < 0.2 ? 0 :
 			      chance() < 0.5 ? between(0, 300 * US) :
 			      chance() < 0.8 ? between(1 * MS, 60 * MS) :
@@ -563,7 +590,8 @@ static void draw(struct model *m)
 
 		e->isn = chance() < 0.5 ? (uint32_t)mrand48() :
 					  0U - (uint32_t)between(0, 5000);
-		e->rto = 4 * (m->delay[0] + m->delay[1] + m->jitter) +
+		e->rto = 4 * (m->delay[0] + m->delay[1] + m->jitter +
+			      m->queue[0] + m->queue[1]) +
 			 m->delack + 1 * MS;
 		if (m->is_hasty)
 			e->rto = e->rto / 4 * chance() + 100 * US;

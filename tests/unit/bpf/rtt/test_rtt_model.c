@@ -208,6 +208,45 @@ static void check_app_latency(struct model *m, const struct connection *conn)
 	m->answers_compared++;
 }
 
+/* Notes of earlier conversations stay. */
+static struct leaving_bucket notes[256];
+
+static struct leaving_bucket *notes_of(uint32_t seq)
+{
+	return &notes[seq * 0x9e3779b1U >> 24];
+}
+
+static void note(const struct packet_seen *p, const struct segment *segment)
+{
+	struct leaving leaving = {
+		.seq = segment->seq,
+		.ack = segment->ack,
+		.place = leaving_place(1, p->dir, segment->leaves),
+		.tick = segment->tick,
+	};
+
+	if (segment->leaves)
+		leaving_put(notes_of(leaving.seq), &leaving);
+}
+
+static void leave_queue(struct model *m, const struct packet_seen *p)
+{
+	const struct connection conn = { &m->head, &m->rates, &m->body };
+	const uint32_t seq = m->ends[p->dir].isn + p->off;
+	const uint32_t ack = p->has_ack ? m->ends[!p->dir].isn + p->ack : 0;
+	const struct leaving_bucket *bucket = notes_of(seq);
+
+	if (end_of(p) ==
+	    p->off) /* an acknowledgment has the numbers of the data behind it */
+		return;
+	for (int i = 0; i < LEAVING_WAYS; i++) {
+		const struct leaving *of = &bucket->of[i];
+
+		if (of->seq == seq && of->ack == ack)
+			leave(&conn, of->place, seq, p->tsval, m->now);
+	}
+}
+
 static void observe(struct model *m, const struct packet_seen *p)
 {
 	struct segment segment = {
@@ -241,6 +280,7 @@ static void observe(struct model *m, const struct packet_seen *p)
 		segment.tsecr = p->tsecr;
 	}
 	connection_observe(&conn, p->dir, &segment);
+	note(p, &segment);
 	for (int d = 0; d < 2; d++) {
 		const struct conn_stats *stats = &m->body.stats[d];
 
