@@ -48,10 +48,12 @@ struct netobs_record {
 struct netobs_process {
 	size_t sz; /**< sizeof(struct netobs_process) */
 	uint32_t pid; /**< of the process (tgid), as the initial namespace counts */
-	uint32_t uid; /**< real user, as the initial user namespace counts */
+	uint32_t uid; /**< real user, as the initial user namespace counts; ps(1) shows the effective one */
 	uint64_t cgroup_id; /**< of cgroup v2 */
-	/** The command of the thread, as /proc/PID/comm; it may not be UTF-8. */
+	/** The command of the process, as /proc/PID/comm; it may not be UTF-8. */
 	char command[16];
+	/** The name of the thread, if it has another one; "": it has not, or of UDP. */
+	char thread[16];
 	/** Path of the control group of cgroup v2; if that is the root, of the memory controller
 	 *  of v1; "": not known. */
 	char cgroup_path[384];

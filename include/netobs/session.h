@@ -120,10 +120,11 @@ struct netobs_session {
 	uint32_t netns_inode; /**< of its network namespace */
 	uint32_t pid; /**< of the process (tgid), as the initial namespace counts */
 	uint32_t tid; /**< of the thread */
-	uint32_t uid; /**< real user, as the initial user namespace counts */
+	uint32_t uid; /**< real user, as the initial user namespace counts; ps(1) shows the effective one */
 	uint64_t cgroup_id; /**< of cgroup v2 */
-	/** The command of that thread, as /proc/PID/comm; it may not be UTF-8. */
+	/** The command of the process, as /proc/PID/comm; it may not be UTF-8. */
 	char process[16];
+	char thread[16]; /**< the name of that thread, if it has another one; else "" */
 
 	/** Path of the control group, of cgroup v2, or where that is the root, of the memory
 	 *  controller of v1; "": not known. These three are the process's. */

@@ -146,7 +146,8 @@ struct netobs_trace_event {
 	uint16_t reserved[2];
 	uint64_t buffer; /**< address of the buffer in the kernel; 0: none. Addresses are used again. */
 
-	char command[16];   /**< of that thread */
+	char command[16]; /**< of that process, as in /proc/PID/comm; it may fill the array */
+	char thread[16];    /**< name of that thread, if it differs; else "" */
 	char interface[16]; /**< "": none */
 	char cause[64]; /**< name of the reason: "SKB_DROP_REASON_NETFILTER_DROP" */
 
@@ -156,7 +157,7 @@ struct netobs_trace_event {
 	/** The process that last used the socket that sends these bytes or, if that process is not known, the
 	 *  socket that gets them. With NETOBS_TRACE_HAS_OWNER. */
 	uint32_t owner_pid;
-	char owner_command[16]; /**< of that thread */
+	char owner_command[16]; /**< of that process */
 };
 
 /** Parts of the time of a journey, in the order that bytes pass them; each ends where the next one
@@ -254,7 +255,7 @@ struct netobs_journey {
 	uint32_t src_pid; /**< of the process that wrote: NETOBS_JOURNEY_HAS_SEND */
 	uint32_t dst_pid; /**< of the process that read: NETOBS_JOURNEY_HAS_READ */
 	uint32_t drop_reason; /**< of the last drop: as reason of struct netobs_trace_event; 0: none */
-	char src_command[16]; /**< of that thread; it may fill the array */
+	char src_command[16]; /**< of that process; it may fill the array */
 	char dst_command[16];
 	char drop_cause[64]; /**< name of the reason of the last drop */
 

@@ -56,7 +56,8 @@ struct session_owner {
 	__u32 uid;
 	__u8 by; /* enum session_by */
 	__u8 reserved[3];
-	char comm[SESSION_COMM_LEN];
+	char comm[SESSION_COMM_LEN]; /* of the thread group's leader: /proc/PID/comm */
+	char thread[SESSION_COMM_LEN]; /* of the thread; "": not known */
 };
 
 /* The end of a connection, as its socket saw it. */

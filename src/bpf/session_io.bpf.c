@@ -17,19 +17,29 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
  * For a UDP socket, which several threads may use in turn, only the process matters. Each call runs
  * this: the members of the task are read one by one, where a helper takes 10 to 20 ns.
  */
+static __always_inline bool is_same_thread(const struct session_owner *owner,
+					   const struct task_struct *task)
+{
+	const __u64 *known = (const __u64 *)owner->thread;
+	const __u64 *comm = (const __u64 *)task->comm;
+
+	return (__u32)owner->pid_tgid == (__u32)task->pid &&
+	       comm[0] == known[0] && comm[1] == known[1];
+}
+
 static __always_inline bool is_same(const struct session_owner *owner,
 				    bool any_thread)
 {
 	const struct task_struct *task = bpf_get_current_task_btf();
 	const __u64 *known = (const __u64 *)owner->comm;
-	const __u64 *comm = (const __u64 *)task->comm;
+	const __u64 *comm = (const __u64 *)task->group_leader->comm;
 
 	return owner->by == SESSION_BY_USING &&
 	       owner->pid_tgid >> 32 == (__u32)task->tgid &&
-	       (any_thread || (__u32)owner->pid_tgid == (__u32)task->pid) &&
 	       owner->uid == task->cred->uid.val &&
 	       owner->cgroup_id == task->cgroups->dfl_cgrp->kn->id &&
-	       comm[0] == known[0] && comm[1] == known[1];
+	       comm[0] == known[0] && comm[1] == known[1] &&
+	       (any_thread || is_same_thread(owner, task));
 }
 
 /* Unconnected sockets get no storage: listeners have no owner, and closed ones keep theirs. */
@@ -108,6 +118,8 @@ static __always_inline bool note_user(struct session_socket *socket,
 	if (is_kernel_thread(task))
 		return false;
 	owner = read_owner(task, SESSION_BY_USING);
+	if (any_thread)
+		owner.thread[0] = 0;
 	set_owner(socket, &owner, SESSION_BY_USING);
 	socket->is_unreported = true;
 	return true;

@@ -437,8 +437,8 @@ int netobs_tr_list(struct bpf_iter__task_file *ctx)
 	report->src_port = ends.src_port;
 	report->dst_port = ends.dst_port;
 	report->pid_tgid = (__u64)task->tgid << 32 | task->pid;
-	bpf_probe_read_kernel(report->command, sizeof(report->command),
-			      task->comm);
+	BPF_CORE_READ_INTO(&report->command, task, group_leader, comm);
+	BPF_CORE_READ_INTO(&report->thread, task, comm);
 	bpf_ringbuf_submit(report, BPF_RB_NO_WAKEUP);
 	return 0;
 }

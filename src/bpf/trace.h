@@ -170,11 +170,12 @@ struct trace_report {
 	__u16 piece;   /* offset of a fragment in its datagram */
 	__u8 is_fragment;
 	__u8 reserved;
-	char command[16];
+	char command[16]; /* of the thread group's leader */
+	char thread[16];
 	char interface[16];
 };
 
-_Static_assert(sizeof(struct trace_report) == 152, "no padding");
+_Static_assert(sizeof(struct trace_report) == 168, "no padding");
 
 /* One per CPU. */
 struct trace_counts {

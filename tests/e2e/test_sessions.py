@@ -17,10 +17,12 @@ import socket
 import struct
 import subprocess
 import tempfile
+import threading
 import time
 
 from lib import lab
 from lib import observer
+from lib import talkers
 from lib.observer import features
 from lib.sessions import RESET, Sessions
 from lib.talkers import child, command, join, kill, rename
@@ -39,7 +41,7 @@ FOREIGN_MAC = "02:00:00:00:0f:0f"  # whose owner never answers
 
 
 def key(sock):
-    return [os.stat("/proc/self/ns/net").st_ino, sock.getsockname()[1],
+    return [os.stat("/proc/thread-self/ns/net").st_ino, sock.getsockname()[1],
             sock.getpeername()[1]]
 
 
@@ -58,7 +60,7 @@ class Notes:
 
     def add(self, sock, **more):
         line = {"key": key(sock), "Pid": os.getpid(), "Process": command(),
-                "Uid": os.getuid(), **more}
+                "Uid": os.getuid(), "Thread": talkers.thread(), **more}
         os.write(self.file.fileno(), (json.dumps(line) + "\n").encode())
 
     def read(self):
@@ -230,6 +232,14 @@ def connect_and_ask(name, port, notes, uid):
     ask(socket.create_connection(("127.0.0.1", port)), notes)
 
 
+def ask_in_thread(name, port, notes, _uid):
+    def work():
+        ask(socket.create_connection(("127.0.0.1", port)), notes, Tid=threading.get_native_id())
+
+    way = talkers.work_in_thread if int(name[-1]) % 2 else talkers.work_after_main
+    way([name, f"{name}-t"], work)
+
+
 def ask_passed(name, channel, notes):
     rename(name)
     ask(recv_socket(channel), notes, changed_hands=True)
@@ -311,8 +321,8 @@ def contain(name, notes, clients):
 
 
 class Who(SessionTest):
-    CLIENTS = (connect_and_ask, connect_and_ask, connect_and_pass, connect_and_fork,
-               become_shell)
+    CLIENTS = (connect_and_ask, connect_and_ask, ask_in_thread, connect_and_pass,
+               connect_and_fork, become_shell)
 
     def test_each_end_has_its_process(self):
         count = lab.sized(400)

@@ -6,7 +6,6 @@ once or later, and hand some to each other.
 """
 
 import contextlib
-import ctypes
 import itertools
 import json
 import os
@@ -15,16 +14,18 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 from lib import lab
 from lib import observer
+from lib import talkers
 from lib.observer import features
 from lib.tracer import bytes_of, by_connection, has_send
 
 A, B = "192.0.2.1", "192.0.2.2"
 LISTED_S = 2.5 # what a process has open is looked at once a second
-PR_SET_NAME = 15
+THREAD = "a-thread"
 CONTAINER = "".join(f"{number:02x}" for number in range(32))
 
 
@@ -35,7 +36,7 @@ class Worker:
         self.ends = {}
 
     def name(self, name):
-        ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
+        talkers.rename_process(name.encode())
 
     def listen(self, key, address):
         self.ends[key] = socket.create_server((address, 0))
@@ -76,7 +77,12 @@ class Worker:
                 self.ends[key] = socket.socket(fileno=fds[0])
                 channel.send(b"x")
 
-    def serve(self):
+    def serve_in_thread(self):
+        threading.Thread(target=self.serve, args=(THREAD,)).start()
+
+    def serve(self, thread=None):
+        if thread:
+            talkers.rename(thread)
         for line in sys.stdin:
             verb, *arguments = json.loads(line)
             print(json.dumps(getattr(self, verb)(*arguments)), flush=True)
@@ -86,7 +92,9 @@ class Party:
     """A process in a namespace."""
 
     def __init__(self, test, ns, name):
-        self.process = test.lab.spawn(sys.executable, os.path.abspath(__file__), "worker", ns=ns,
+        self.has_thread = test.random.random() < .5  # that uses the sockets
+        self.process = test.lab.spawn(sys.executable, os.path.abspath(__file__),
+                                      "thread" if self.has_thread else "worker", ns=ns,
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.do("name", name)
         self.pid = self.process.pid
@@ -254,6 +262,11 @@ class Processes(lab.LabTest):
         for one in connections:
             own = [event for event in events if one.client in ends_of(event)]
             for event in own:
+                for party, command in ((self.chosen, "chosen"), (self.peer, "peer")):
+                    if event["Pid"] == party.pid and event["Tid"] != party.pid:
+                        self.assertEqual((command, THREAD), (event["Command"], event["Thread"]))
+                    elif event["Pid"] == party.pid:
+                        self.assertEqual((command, None), (event["Command"], event.get("Thread")))
                 if event["Layer"] not in ("qdisc", "device") or not event["Bytes"]:
                     continue
                 # Before Linux 6.16, a call that writes is known at its end only.
@@ -282,5 +295,7 @@ def remove(group):
 if __name__ == "__main__":
     if sys.argv[1:] == ["worker"]:
         Worker().serve()
+    elif sys.argv[1:] == ["thread"]:
+        Worker().serve_in_thread()
     else:
         lab.main("tracepoints of TCP sockets", lambda: features()["trace_sockets"])

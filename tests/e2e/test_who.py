@@ -5,6 +5,7 @@
 Who talks to whom, and how, is random.
 """
 
+import concurrent.futures
 import json
 import os
 import socket
@@ -23,6 +24,8 @@ ENDS = ("Src", "Dst")
 
 
 class WhoTest(talkers.TalkTest):
+    HAS_ODD_NAMES = True
+
     def observe(self, *arguments):
         count = self.CONTAINERS
         return observer.Observer(self.lab, self.host, "--process", *arguments).wait_attached(
@@ -35,6 +38,7 @@ class WhoTest(talkers.TalkTest):
         may be named. @return how many
         """
         notes, users, last = self.notes.read(), self.notes.users(), {}
+        threads = self.notes.threads()
         for record in records:
             here = record["SrcAddr"], record.get("SrcPort")
             there = record["DstAddr"], record.get("DstPort")
@@ -48,6 +52,7 @@ class WhoTest(talkers.TalkTest):
         for (key, end), (found, record) in last.items():
             if len(users[key]) == 1:
                 self.assertEqual(found, notes[key], (end, record))
+                self.assertEqual(record.get(end + "Thread"), threads.get(key), (end, record))
         self.assertEqual({key for key, _ in last}, set(notes))
         return len(last)
 
@@ -59,6 +64,37 @@ class Processes(WhoTest):
         count = self.talk_at_random()
         records = watch.stop().records
         self.note(f"{count} questions, {self.check(records, self.pids)} ends")
+
+    def test_threads_have_the_name_of_their_process(self):
+        """A process with four threads, with a connection each, is one group."""
+        def run():
+            def ask(i):
+                rename(f"thread-{i}")
+                with socket.create_connection(listener.getsockname()) as sock:
+                    sock.sendall(b"hello")
+                    sock.recv(1)
+
+            rename("a-process")
+            with concurrent.futures.ThreadPoolExecutor(4) as pool:
+                list(pool.map(ask, range(4)))
+
+        self.wire_all()
+        with self.host:
+            listener = socket.create_server(("10.0.0.1", 0))
+        self.addCleanup(listener.close)
+        watch = self.observe("--interval", "60")
+        groups = self.observe("--by", "process", "--interval", "60")
+        pid = child(run, ns=self.containers[0])
+        socks = [listener.accept()[0] for _ in range(4)]
+        for sock in socks:
+            sock.recv(5, socket.MSG_WAITALL)
+            sock.close()
+        join([pid])
+        records = [one for one in watch.stop().records if one.get("SrcPid") == pid]
+        self.assertEqual({(one["SrcProcess"], one.get("SrcThread")) for one in records},
+                         {("a-process", f"thread-{i}") for i in range(4)})
+        own = [one for one in groups.stop().records if one.get("Pid") == pid]
+        self.assertEqual([(one["Process"], one["Flows"]) for one in own], [("a-process", 8)])
 
     def test_sockets_older_than_the_observer(self):
         self.wire_all()

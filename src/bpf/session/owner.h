@@ -197,7 +197,8 @@ static __always_inline struct session_owner read_owner(struct task_struct *task,
 		.by = by,
 	};
 
-	BPF_CORE_READ_INTO(&owner.comm, task, comm);
+	BPF_CORE_READ_INTO(&owner.comm, task, group_leader, comm);
+	BPF_CORE_READ_INTO(&owner.thread, task, comm);
 	keep_path(cgroup, &owner.cgroup);
 	return owner;
 }

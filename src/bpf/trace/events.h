@@ -199,7 +199,8 @@ static __always_inline void fill_process(struct trace_report *event)
 
 	event->pid_tgid = (__u64)BPF_CORE_READ(task, tgid) << 32 |
 			  (__u32)BPF_CORE_READ(task, pid);
-	BPF_CORE_READ_INTO(&event->command, task, comm);
+	BPF_CORE_READ_INTO(&event->command, task, group_leader, comm);
+	BPF_CORE_READ_INTO(&event->thread, task, comm);
 }
 
 static __always_inline bool is_wanted_kind(__u8 kind)

@@ -224,6 +224,8 @@ static void fill_event(const struct trace *trace, const struct traced *traced,
 	memcpy(event->src, report->src.bytes, sizeof(event->src));
 	memcpy(event->dst, report->dst.bytes, sizeof(event->dst));
 	memcpy(event->command, report->command, sizeof(event->command));
+	if (strncmp(report->thread, report->command, sizeof(report->thread)) != 0)
+		memcpy(event->thread, report->thread, sizeof(event->thread));
 	memcpy(event->interface, report->interface, sizeof(event->interface));
 	if (owner) {
 		event->record.has |= NETOBS_TRACE_HAS_OWNER;
@@ -441,7 +443,7 @@ static bool is_of_process(struct trace *trace, const struct trace_report *report
 {
 	return trace_process_is(&trace->process,
 				(uint32_t)(report->pid_tgid >> 32),
-				report->command);
+				report->command, report->thread);
 }
 
 /* Wait until the process uses the socket, or until the next list of sockets. */

@@ -122,14 +122,16 @@ static bool ask_known(struct trace_process *process, uint32_t pid)
 }
 
 bool trace_process_is(struct trace_process *process, uint32_t pid,
-		      const char command[16])
+		      const char command[16], const char thread[16])
 {
+	const size_t size = sizeof(process->command);
+
 	if (process->pid && process->pid != pid)
 		return false;
 	if (!*process->command && !*process->container)
 		return true;
-	if (!*process->container &&
-	    !strncmp(process->command, command, sizeof(process->command)))
+	if (!*process->container && (!strncmp(process->command, command, size) ||
+				     !strncmp(process->command, thread, size)))
 		return true;
 	return ask_known(process, pid);
 }

@@ -55,11 +55,12 @@ bool trace_process_is_given(const struct trace_process *process);
 
 /**
  * @param pid      as the initial namespace counts
- * @param command  of the thread; it may fill the array
+ * @param command  it may fill the array
+ * @param thread   name of the thread, likewise
  * @return whether the process is chosen
  */
 bool trace_process_is(struct trace_process *process, uint32_t pid,
-		      const char command[16]);
+		      const char command[16], const char thread[16]);
 
 /* ---- Hooks of netfilter -------------------------------------------------------------- */
 

@@ -215,6 +215,8 @@ static void note_in_crowd(struct owner_entry *crowd,
 		crowd->owner = event->owner;
 	else if (pid_of(crowd) != event->owner.pid_tgid >> 32)
 		crowd->owner = (struct session_owner){ 0 };
+	else if (crowd->owner.pid_tgid != event->owner.pid_tgid)
+		crowd->owner.thread[0] = '\0';
 }
 
 /* Update an entry from an event, which may be older than the list of sockets. */

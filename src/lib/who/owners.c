@@ -272,6 +272,9 @@ void owners_describe(struct owners *owners, const struct session_owner *owner,
 	};
 	memcpy(ret_process->command, owner->comm,
 	       sizeof(ret_process->command) - 1);
+	if (strncmp(owner->thread, owner->comm, sizeof(owner->comm)) != 0)
+		memcpy(ret_process->thread, owner->thread,
+		       sizeof(ret_process->thread) - 1);
 	if (!info)
 		return;
 	memcpy(ret_process->cgroup_path, info->path,

@@ -103,6 +103,8 @@ static void fill_session_process(const struct session_source *source,
 	session->uid = owner->uid;
 	session->cgroup_id = owner->cgroup_id;
 	memcpy(session->process, owner->comm, sizeof(session->process));
+	if (strncmp(owner->thread, owner->comm, sizeof(owner->comm)) != 0)
+		memcpy(session->thread, owner->thread, sizeof(session->thread));
 	fill_cgroup(source, owner, session);
 }
 

@@ -10,7 +10,7 @@ CONVENTIONS = {
     "ClientAddr": "client.address", "ClientPort": "client.port",
     "ServerAddr": "server.address", "ServerPort": "server.port",
     "Interface": "network.interface.name",
-    "Pid": "process.pid", "Tid": "thread.id", "Uid": "process.real_user.id",
+    "Pid": "process.pid", "Tid": "thread.id", "Thread": "thread.name", "Uid": "process.real_user.id",
     "Process": "process.executable.name",
     "ContainerId": "container.id", "ContainerName": "container.name",
     "ContainerImage": "container.image.name", "PodUid": "k8s.pod.uid", "PodName": "k8s.pod.name",

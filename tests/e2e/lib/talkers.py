@@ -2,12 +2,17 @@
 """Processes that talk with each other, and note which sockets they use."""
 
 import collections
+import concurrent.futures
+import functools
 import ipaddress
 import json
 import os
+import platform
+import re
 import signal
 import socket
 import tempfile
+import threading
 import traceback
 import warnings
 
@@ -15,6 +20,7 @@ from lib import lab
 from lib import observer
 
 PR_SET_NAME = 15
+SYS_EXIT = {"x86_64": 60, "aarch64": 93}[platform.machine()]
 PROTOCOLS = {socket.SOCK_STREAM: 6, socket.SOCK_DGRAM: 17}
 
 
@@ -53,12 +59,78 @@ def kill(pids):
 
 def rename(name):
     """This thread."""
-    lab.LIBC.prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
+    lab.LIBC.prctl(PR_SET_NAME, name if isinstance(name, bytes) else name.encode(), 0, 0, 0)
+
+
+def rename_process(name):
+    """From any of its threads."""
+    with open("/proc/self/comm", "wb") as file:
+        file.write(name)
+
+
+def name_in(path):
+    """What the file says, without the newline; names may have any bytes, as U+FFFD if they are no UTF-8."""
+    with open(path, "rb") as file:
+        text = file.read()[:-1].decode(errors="surrogateescape")
+    return re.sub("[\udc80-\udcff]", "\ufffd", text)
 
 
 def command():
     """The name of this process."""
-    return lab.read("/proc/self/comm").rstrip("\n")
+    return name_in("/proc/self/comm")
+
+
+def thread():
+    """The name of this thread; None: it is that of the process."""
+    name = name_in("/proc/thread-self/comm")
+    return name if name != command() else None
+
+
+# ---- Threads of a process ---------------------------------------------------------------
+
+def work_in_main(names, work):
+    rename(names[0])
+    work()
+
+
+def work_in_thread(names, work):
+    rename(names[0])
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        pool.submit(work_in_main, names[1:], work).result()
+
+
+def work_after_main(names, work):
+    """In a thread that outlives the first one."""
+    def run():
+        lab.wait_for(lambda: " Z " in name_in("/proc/self/stat"), "the end of the first thread")
+        work_in_main(names[1:], work)
+        os._exit(0)
+
+    def report():
+        try:
+            run()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+
+    rename(names[0])
+    threading.Thread(target=report).start()
+    lab.LIBC.syscall(SYS_EXIT, 0)
+
+
+def work_in_fork(names, work):
+    """In a process that a thread makes, and that has the name of that thread."""
+    work_in_thread(names, lambda: join([child(work)]))
+
+
+WAYS_TO_WORK = (work_in_main, work_in_thread, work_after_main, work_in_fork)
+PARTS_OF_NAMES = [bytes([byte]) for byte in b"abcXYZ019 [](){}\"'\\,;:=%-_./\xff\xc3"] + \
+    [character.encode() for character in "\u00e4\u20ac\U0001f600"]
+
+
+def random_name(random):
+    """1 to 20 characters, of which the kernel keeps 15 bytes."""
+    return b"".join(random.choices(PARTS_OF_NAMES, k=random.randint(1, 20)))
 
 
 def plain(address):
@@ -78,7 +150,7 @@ class Notes:
         host, port = (peer or sock.getpeername())[:2]
         here = sock.getsockname()
         line = [PROTOCOLS[sock.type], plain(local or here[0]), here[1], plain(host), port,
-                os.getpid(), command(), os.getuid()]
+                os.getpid(), command(), os.getuid(), thread()]
         os.write(self.file.fileno(), (json.dumps(line) + "\n").encode())
 
     def lines(self):
@@ -87,7 +159,12 @@ class Notes:
 
     def read(self):
         """(protocol, address, port, peer's address, its port) -> (pid, command, user)"""
-        return {tuple(line[:5]): tuple(line[5:]) for line in self.lines()}
+        return {tuple(line[:5]): tuple(line[5:8]) for line in self.lines()}
+
+    def threads(self):
+        """(protocol, address, port, peer's address, its port) -> name, or None. Of TCP."""
+        return {tuple(line[:5]): line[8] for line in self.lines()
+                if line[0] == socket.IPPROTO_TCP}
 
     def users(self):
         """(protocol, address, port, peer's address, its port) -> {pid}
@@ -156,30 +233,28 @@ def serve_udp(sock, notes, count, ready):
         serve_one(sock, notes)
 
 
-def ask_tcp(address, port, notes, name):
-    rename(name)
+def ask_tcp(address, port, notes, between):
     sock = socket.create_connection((address, port))
     sock.sendall(b"hello")
+    between()
     sock.recv(5, socket.MSG_WAITALL)
     notes.add(sock)
     sock.close()
 
 
-def ask_and_exec(address, port, notes, name):
+def ask_and_exec(address, port, notes, _between):
     """The program that uses the socket in the end has another name."""
-    rename(name)
     sock = socket.create_connection((address, port))
     for fd in (sock, notes.file):
         os.set_inheritable(fd.fileno(), True)
     here, peer = sock.getsockname(), sock.getpeername()
     line = json.dumps([6, here[0], here[1], peer[0], peer[1]])[:-1]
     os.execv("/bin/bash", ["bash", "-c", "printf hello >&$0; read -N 5 -u $0 answer; "
-                           "printf '%s, %d, \"bash\", 0]\\n' \"$2\" $$ >&$1",
+                           "printf '%s, %d, \"bash\", 0, null]\\n' \"$2\" $$ >&$1",
                            str(sock.fileno()), str(notes.file.fileno()), line])
 
 
-def ask_udp(address, port, notes, name, local, is_connected):
-    rename(name)
+def ask_udp(address, port, notes, local, is_connected):
     sock = socket.socket(family(address), socket.SOCK_DGRAM)
     sock.settimeout(lab.PATIENCE_S)
     if is_connected:
@@ -195,6 +270,7 @@ def ask_udp(address, port, notes, name, local, is_connected):
 class TalkTest(lab.LabTest):
     """A host and containers. Who talks with whom, and how, is random."""
     CONTAINERS = 3
+    HAS_ODD_NAMES = False  # of any bytes, and that change while a socket is used
 
     def setUp(self):
         super().setUp()
@@ -251,15 +327,24 @@ class TalkTest(lab.LabTest):
         else:
             asker = self.host
             local = address if ns is None else address[:-1] + "1"
+        names = [name, f"{name}-thread"]
+        way, between = self.random.choice(WAYS_TO_WORK), lambda: None
+        if self.HAS_ODD_NAMES and self.has_io:
+            names = [random_name(self.random) for _ in names]
+            if self.random.random() < .3:
+                between = functools.partial(rename_process, random_name(self.random))
         if kind == "udp":
-            return child(ask_udp, address, port, self.notes, name, local, i % 2, ns=asker)
-        work = ask_and_exec if self.has_io and i == 0 else ask_tcp
-        return child(work, address, port, self.notes, name, ns=asker)
+            work = ask_udp, address, port, self.notes, local, i % 2
+        else:
+            work = ask_and_exec if self.has_io and i == 0 else ask_tcp
+            work = work, address, port, self.notes, between
+        return child(way, names, functools.partial(*work), ns=asker)
 
     def talk_at_random(self):
         """@return how many questions were asked and answered"""
         askers = []
-        questions = self.servers(lab.sized(15), lab.sized(10) if self.has_io else 0)
+        count = int(os.environ.get("NETOBS_TEST_QUESTIONS", "15"))
+        questions = self.servers(lab.sized(count), lab.sized(10) if self.has_io else 0)
         for i, question in enumerate(questions):
             askers.append(self.ask(*question, f"asker-{i}"))
             if len(askers) > 8:

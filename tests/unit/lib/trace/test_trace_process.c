@@ -35,7 +35,7 @@ TEST(without_a_choice_all_are_chosen)
 	struct trace_process process = make(0, NULL, NULL);
 
 	assert_false(trace_process_is_given(&process));
-	assert_true(trace_process_is(&process, 1, any));
+	assert_true(trace_process_is(&process, 1, any, any));
 }
 
 TEST(a_number_is_that_of_one_process)
@@ -43,8 +43,8 @@ TEST(a_number_is_that_of_one_process)
 	struct trace_process process = make(7, NULL, NULL);
 
 	assert_true(trace_process_is_given(&process));
-	assert_true(trace_process_is(&process, 7, any));
-	assert_false(trace_process_is(&process, 8, any));
+	assert_true(trace_process_is(&process, 7, any, any));
+	assert_false(trace_process_is(&process, 8, any, any));
 }
 
 /* The process's own counts where its thread has another one. */
@@ -53,14 +53,15 @@ TEST(a_command_is_of_the_thread_or_its_process)
 	const uint32_t pid = (uint32_t)getpid();
 	struct trace_process process = make(0, "netobs-unit", NULL);
 
-	assert_true(trace_process_is(&process, 1, unit));
+	assert_true(trace_process_is(&process, 1, unit, any));
+	assert_true(trace_process_is(&process, 1, any, unit));
 	assert_int_equal(prctl(PR_SET_NAME, "netobs-unit"), 0);
-	assert_true(trace_process_is(&process, pid, any));
+	assert_true(trace_process_is(&process, pid, any, any));
 	process = make(0, "netobs-uni", NULL);
-	assert_false(trace_process_is(&process, pid, any));
-	assert_false(trace_process_is(&process, pid, unit));
+	assert_false(trace_process_is(&process, pid, any, any));
+	assert_false(trace_process_is(&process, pid, unit, any));
 	process = make(pid + 1, "netobs-unit", NULL);
-	assert_false(trace_process_is(&process, pid, unit));
+	assert_false(trace_process_is(&process, pid, unit, any));
 }
 
 /* For a second. */
@@ -70,12 +71,12 @@ TEST(what_proc_said_is_kept)
 	struct trace_process process = make(0, "netobs-other", NULL);
 
 	assert_int_equal(prctl(PR_SET_NAME, "netobs-unit"), 0);
-	assert_false(trace_process_is(&process, pid, any));
+	assert_false(trace_process_is(&process, pid, any, any));
 	assert_int_equal(prctl(PR_SET_NAME, "netobs-other"), 0);
 	process.known[pid % TRACE_PROCESSES_KNOWN].until_ns = INT64_MAX;
-	assert_false(trace_process_is(&process, pid, any));
+	assert_false(trace_process_is(&process, pid, any, any));
 	process.known[pid % TRACE_PROCESSES_KNOWN].until_ns = 0;
-	assert_true(trace_process_is(&process, pid, any));
+	assert_true(trace_process_is(&process, pid, any, any));
 }
 
 TEST(no_process_is_in_a_container_that_is_not)
@@ -83,8 +84,8 @@ TEST(no_process_is_in_a_container_that_is_not)
 	struct trace_process process = make(0, NULL, "0123456789ab");
 
 	assert_true(trace_process_is_given(&process));
-	assert_false(trace_process_is(&process, (uint32_t)getpid(), any));
-	assert_false(trace_process_is(&process, UINT32_MAX, any));
+	assert_false(trace_process_is(&process, (uint32_t)getpid(), any, any));
+	assert_false(trace_process_is(&process, UINT32_MAX, any, any));
 }
 
 TEST(wrong_options_are_refused)
