@@ -34,6 +34,7 @@ enum {
 	SESSION_CGROUPS_MAX =
 		16384, /* groups with a kept path; groups of sockets go first */
 	SESSION_PATHS = 4, /* paths that a CPU can put together at a time */
+	SESSION_SHARED_MAX = 4096, /* sockets of MPTCP with a known owner */
 };
 
 /* The names in the path of a control group, its own first. */
@@ -80,10 +81,10 @@ struct session_socket {
 	__u8 is_shared;		/* several processes held it at the start */
 	__u8 is_kept; /* session_queued has a copy of the connection as it ended */
 	__u8 state; /* last state, if the end may be missed; or 0 */
-	/* For UDP sockets only: */
+	/* For UDP sockets only, but is_unreported: */
 	__u32 ends; /* ends_of() when the owner was last reported */
 	__u64 reported_ns;
-	__u16 is_unreported; /* the owner has changed since */
+	__u16 is_unreported; /* the owner has changed since; of MPTCP, since it was shared */
 	__u16 n_in_row; /* reports of changes, each soon after the previous one */
 	__u32 listed; /* session_list.number of the last list by files that has it */
 };

@@ -13,11 +13,27 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 enum { PROCEED = 1 };
 
+static __always_inline void note_shared(struct bpf_sock_addr *ctx)
+{
+	const __u64 cookie = bpf_get_socket_cookie(ctx);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct session_owner owner;
+
+	if (is_kernel_thread(task) ||
+	    bpf_map_lookup_elem(&session_shared, &cookie))
+		return;
+	owner = read_owner(task, SESSION_BY_OPENING);
+	bpf_map_update_elem(&session_shared, &cookie, &owner, BPF_NOEXIST);
+}
+
 static __always_inline int note_accept(struct bpf_sock_addr *ctx)
 {
+	const __u32 protocol = *(volatile __u32 *)&ctx->protocol;
 	struct session_socket *socket;
 
-	if (ctx->protocol != IPPROTO_TCP || !ctx->sk)
+	if (protocol == IPPROTO_MPTCP)
+		note_shared(ctx);
+	if (protocol != IPPROTO_TCP || !ctx->sk)
 		return PROCEED;
 	socket = bpf_sk_storage_get(&session_sockets, ctx->sk, NULL, 0);
 	if (socket)

@@ -97,7 +97,7 @@ static __always_inline void report_udp(struct sock *sk,
 
 static __always_inline struct session_socket *known_socket(struct sock *sk)
 {
-	if (is_tcp(sk))
+	if (is_tcp(sk) || is_mptcp(sk))
 		return socket_of(sk);
 	return config_owners && is_udp(sk) ?
 		       bpf_sk_storage_get(&session_sockets, sk, NULL,
@@ -145,6 +145,14 @@ use_udp(struct sock *sk, struct session_socket *socket, bool is_sending)
 	report_udp(sk, socket, ends);
 }
 
+static __always_inline void use_tcp(struct sock *sk, struct session_socket *socket)
+{
+	if (!note_user(socket, false) || !is_mptcp(sk) || !socket->is_unreported)
+		return;
+	share_owner(sk, socket);
+	socket->is_unreported = false;
+}
+
 /* @moved: bytes, or -errno: the socket may belong to another process that waits for it. */
 static __always_inline int use(struct sock *sk, int moved, bool is_sending)
 {
@@ -155,7 +163,7 @@ static __always_inline int use(struct sock *sk, int moved, bool is_sending)
 	if (is_udp(sk))
 		use_udp(sk, socket, is_sending);
 	else
-		note_user(socket, false);
+		use_tcp(sk, socket);
 	return 0;
 }
 

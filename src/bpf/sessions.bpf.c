@@ -193,7 +193,7 @@ static __always_inline bool restore(struct session_event *event, struct sock *sk
 	if (!kept)
 		return false;
 	__builtin_memcpy(event, kept, sizeof(*event));
-	event->owner = *valid_owner(socket);
+	event->owner = *owner_of(sk, socket);
 	return true;
 }
 
@@ -394,7 +394,7 @@ static __always_inline bool keep_queued(struct sock *sk,
 static __always_inline bool wait(struct sock *sk, struct session_socket *socket,
 				 const struct session_end *end)
 {
-	if (!socket || valid_owner(socket)->by || !is_open(sk))
+	if (!socket || owner_of(sk, socket)->by || !is_open(sk))
 		return false;
 	if (!config_owners && !sk->sk_socket && !keep_queued(sk, socket, end))
 		return false;
@@ -502,6 +502,11 @@ static __always_inline bool is_listed(const struct sock *sk)
 	       BPF_CORE_READ((struct inet_sock *)sk, inet_sport);
 }
 
+static __always_inline bool is_shared(const struct sock *sk)
+{
+	return is_mptcp(sk) && is_connected(sk);
+}
+
 /* NULL: the file is no socket. */
 static __always_inline struct sock *sock_of_file(struct bpf_iter__task_file *ctx)
 {
@@ -518,11 +523,14 @@ int netobs_sess_own(struct bpf_iter__task_file *ctx)
 	struct sock *sk = sock_of_file(ctx);
 	struct session_socket *socket;
 
-	if (!task || !sk || !is_listed(sk))
+	if (!task || !sk || (!is_listed(sk) && !is_shared(sk)))
 		return 0;
 	socket = add_socket(sk);
-	if (socket)
-		note_holder(socket, task);
+	if (!socket)
+		return 0;
+	note_holder(socket, task);
+	if (is_mptcp(sk))
+		share_owner(sk, socket);
 	return 0;
 }
 

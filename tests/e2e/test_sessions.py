@@ -9,6 +9,7 @@ Who talks to whom, and how, is random.
 import array
 import collections
 import contextlib
+import functools
 import json
 import os
 import re
@@ -178,17 +179,17 @@ class Servers:
 
     WORKERS = 30
 
-    def __init__(self, notes):
-        self.notes = notes
+    def __init__(self, notes, random):
+        self.notes, self.random = notes, random
         self.pids = []
         self.ports = [self.take_turns(), self.share_port(), self.pass_on(), self.fork()]
 
     def start(self, *work):
         self.pids.append(child(*work))
 
-    @staticmethod
-    def listen(**options):
-        listener = socket.create_server(("127.0.0.1", 0), backlog=1000, **options)
+    def listen(self, **options):
+        protocol = self.random.choice(talkers.kinds_of_tcp())
+        listener = talkers.listen(("127.0.0.1", 0), protocol, **options)
         return listener, listener.getsockname()[1]
 
     def take_turns(self):
@@ -200,7 +201,7 @@ class Servers:
     def share_port(self):
         listener, port = self.listen(reuse_port=True)
         listeners = [listener] + [
-            socket.create_server(("127.0.0.1", port), reuse_port=True, backlog=1000)
+            talkers.listen(("127.0.0.1", port), listener.proto, reuse_port=True)
             for _ in range(self.WORKERS - 1)]
         for i, one in enumerate(listeners):
             self.start(accept_in_turn, f"share-{i}", one, self.notes)
@@ -225,16 +226,16 @@ class Servers:
         kill(self.pids)
 
 
-def connect_and_ask(name, port, notes, uid):
+def connect_and_ask(name, port, notes, uid, connect):
     rename(name)
     if uid:
         os.setuid(uid)
-    ask(socket.create_connection(("127.0.0.1", port)), notes)
+    ask(connect(("127.0.0.1", port)), notes)
 
 
-def ask_in_thread(name, port, notes, _uid):
+def ask_in_thread(name, port, notes, _uid, connect):
     def work():
-        ask(socket.create_connection(("127.0.0.1", port)), notes, Tid=threading.get_native_id())
+        ask(connect(("127.0.0.1", port)), notes, Tid=threading.get_native_id())
 
     way = talkers.work_in_thread if int(name[-1]) % 2 else talkers.work_after_main
     way([name, f"{name}-t"], work)
@@ -245,17 +246,17 @@ def ask_passed(name, channel, notes):
     ask(recv_socket(channel), notes, changed_hands=True)
 
 
-def connect_and_pass(name, port, notes, _uid):
+def connect_and_pass(name, port, notes, _uid, connect):
     ours, theirs = socket.socketpair()
     other = child(ask_passed, f"{name}-got", theirs, notes)
     rename(name)
-    with socket.create_connection(("127.0.0.1", port)) as sock:
+    with connect(("127.0.0.1", port)) as sock:
         send_fd(ours, sock.fileno())
     join([other])
 
 
-def connect_and_fork(name, port, notes, _uid):
-    sock = socket.create_connection(("127.0.0.1", port))
+def connect_and_fork(name, port, notes, _uid, connect):
+    sock = connect(("127.0.0.1", port))
     other = child(ask_passed_down, f"{name}-son", sock, notes)
     sock.close()
     join([other])
@@ -280,7 +281,7 @@ done </proc/net/tcp; done
 """
 
 
-def become_shell(_name, port, notes, _uid):
+def become_shell(_name, port, notes, _uid, _connect):
     os.dup2(notes.file.fileno(), 4)
     os.set_inheritable(4, True) # if it was 4 before
     os.execv("/bin/bash", ["bash", "-c", SHELL, "talk", str(port)])
@@ -331,12 +332,14 @@ class Who(SessionTest):
             pids, kinds = [], collections.Counter()
             for i in range(count):
                 if i % 100 == 0: # other ports: with a busy CPU, 400 connections take minutes
-                    servers = Servers(self.notes)
+                    servers = Servers(self.notes, self.random)
                     self.addCleanup(servers.stop)
                 work = self.random.choice(self.CLIENTS)
                 kinds[work.__name__] += 1
+                protocol = self.random.choice(talkers.kinds_of_tcp())
+                to = functools.partial(talkers.connect, protocol=protocol)
                 pids.append(child(work, f"client-{i}", self.random.choice(servers.ports),
-                                  self.notes, self.random.choice((0, 0, 1234))))
+                                  self.notes, self.random.choice((0, 0, 1234)), to))
                 if len(pids) > 16:
                     join(pids[:1])
                     del pids[:1]

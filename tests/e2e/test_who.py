@@ -96,6 +96,40 @@ class Processes(WhoTest):
         own = [one for one in groups.stop().records if one.get("Pid") == pid]
         self.assertEqual([(one["Process"], one["Flows"]) for one in own], [("a-process", 8)])
 
+    def test_sockets_of_mptcp(self):
+        """Packets have the kernel's sockets of TCP, processes those of MPTCP. At either end, or both."""
+        def serve(listener, count):
+            for _ in range(count):
+                talkers.serve_one(listener.accept()[0], self.notes)
+
+        def ask(address, protocol):
+            rename("an-asker")
+            sock = talkers.connect(address, protocol)
+            sock.sendall(b"hello")
+            sock.recv(5, socket.MSG_WAITALL)
+            self.notes.add(sock)
+            sock.close()
+
+        if not self.has_io:
+            return
+        self.wire_all()
+        watch = self.observe("--interval", "60")
+        pids, count = [], 12
+        for _ in range(4):
+            with self.host:
+                listener = talkers.listen(("10.0.0.1", 0),
+                                          self.random.choice(talkers.kinds_of_tcp()))
+            pids.append(child(serve, listener, count, ns=self.host))
+            pids += [child(ask, listener.getsockname(),
+                           self.random.choice(talkers.kinds_of_tcp()), ns=self.containers[0])
+                     for _ in range(count)]
+            listener.close()
+        join(pids)
+        lab.wait_for(lambda: not any(
+            line.split()[0] != "TIME-WAIT" for ns in (self.host, self.containers[0])
+            for line in ns.run("ss", "-tanH").splitlines()), "the end of all connections")
+        self.assertEqual(self.check(watch.stop().records), 2 * 2 * 4 * count)
+
     def test_sockets_older_than_the_observer(self):
         self.wire_all()
         with self.host:

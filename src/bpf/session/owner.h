@@ -35,6 +35,17 @@ struct {
 	__type(value, struct session_cgroup);
 } session_cgroups SEC(".maps");
 
+/*
+ * Owners of sockets of MPTCP, by cookie. Processes have these sockets, packets the kernel's sockets
+ * of TCP below them, from which a program can read the cookie, but cannot reach the storage.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, SESSION_SHARED_MAX);
+	__type(key, __u64);
+	__type(value, struct session_owner);
+} session_shared SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -73,6 +84,11 @@ static __always_inline bool is_ip(const struct sock *sk)
 static __always_inline bool is_tcp(const struct sock *sk)
 {
 	return sk->sk_protocol == IPPROTO_TCP && is_ip(sk);
+}
+
+static __always_inline bool is_mptcp(const struct sock *sk)
+{
+	return sk->sk_protocol == IPPROTO_MPTCP && is_ip(sk);
 }
 
 static __always_inline bool is_udp(const struct sock *sk)
@@ -209,6 +225,33 @@ valid_owner(struct session_socket *socket)
 	return socket->valid ? &socket->owners[1] : &socket->owners[0];
 }
 
+/* @return the owner of the socket of MPTCP above this one of TCP; NULL: none, or it is not known */
+static __always_inline const struct session_owner *
+shared_owner(const struct sock *sk)
+{
+	const struct tcp_sock *tp = (const void *)sk;
+	const struct mptcp_subflow_context *context;
+	__u64 cookie;
+
+	if (!is_tcp(sk) || !bpf_core_field_exists(tp->is_mptcp) ||
+	    !BPF_CORE_READ(tp, is_mptcp))
+		return NULL;
+	context = BPF_CORE_READ((const struct inet_connection_sock *)sk,
+				icsk_ulp_data);
+	cookie = BPF_CORE_READ(context, conn, __sk_common.skc_cookie.counter);
+	return cookie ? bpf_map_lookup_elem(&session_shared, &cookie) : NULL;
+}
+
+/* @return the owner that is known best */
+static __always_inline const struct session_owner *
+owner_of(const struct sock *sk, struct session_socket *socket)
+{
+	const struct session_owner *own = valid_owner(socket);
+	const struct session_owner *shared = shared_owner(sk);
+
+	return shared && shared->by > own->by ? shared : own;
+}
+
 enum { CLAIM_TRIES = 16 };
 
 static __always_inline bool claim_owner(struct session_socket *socket)
@@ -240,6 +283,16 @@ static __always_inline void set_owner(struct session_socket *socket,
 		(void)__sync_lock_test_and_set(&socket->valid, 1);
 	}
 	(void)__sync_lock_test_and_set(&socket->is_written, 0);
+}
+
+/* Have the owner of a socket of MPTCP found from the sockets of TCP below it. */
+static __always_inline void share_owner(struct sock *sk,
+					struct session_socket *socket)
+{
+	const __u64 cookie = bpf_get_socket_cookie(sk);
+
+	bpf_map_update_elem(&session_shared, &cookie, valid_owner(socket),
+			    BPF_ANY);
 }
 
 /* The current task opens, accepts, uses or closes the socket (@by). */

@@ -90,7 +90,7 @@ static __always_inline void fill_owned(struct session_event *event,
 		return;
 	event->start_ns = start_of(sk, socket);
 	event->opened = socket->opened;
-	event->owner = *valid_owner(socket);
+	event->owner = *owner_of(sk, socket);
 }
 
 /*

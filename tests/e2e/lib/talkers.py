@@ -21,6 +21,7 @@ from lib import observer
 
 PR_SET_NAME = 15
 SYS_EXIT = {"x86_64": 60, "aarch64": 93}[platform.machine()]
+IPPROTO_MPTCP = 262
 PROTOCOLS = {socket.SOCK_STREAM: 6, socket.SOCK_DGRAM: 17}
 
 
@@ -84,6 +85,30 @@ def thread():
     """The name of this thread; None: it is that of the process."""
     name = name_in("/proc/thread-self/comm")
     return name if name != command() else None
+
+
+def kinds_of_tcp():
+    """Protocols of stream sockets that this kernel has."""
+    try:
+        socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP).close()
+    except OSError:
+        return (0,)
+    return 0, IPPROTO_MPTCP
+
+
+def listen(address, protocol, **options):
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
+    if options.get("reuse_port"):
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    sock.bind(address)
+    sock.listen(1000)
+    return sock
+
+
+def connect(address, protocol):
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
+    sock.connect(address)
+    return sock
 
 
 # ---- Threads of a process ---------------------------------------------------------------
