@@ -125,6 +125,8 @@ static void commit_change(struct service *service)
 					 service->reload_result;
 	service_sinks_commit(&service->sinks, config);
 	service_observers_commit(&service->observers, config);
+	service_deliver_known_sessions(service);
+	service_sinks_flush_prompt(&service->sinks);
 }
 
 /* ---- A reload -------------------------------------------------------------------- */
@@ -188,15 +190,26 @@ static void go_on_with_reload(struct service *service, int r)
 	end_reload(service, r);
 }
 
+/* Observers that end deliver their last records first, and so do sessions that wait for their conversation. */
+static bool is_finishing(const struct service *service)
+{
+	return service_observers_are_leaving(&service->observers) ||
+	       (!service->config->wants_sessions &&
+		session_queue_first(&service->waiting));
+}
+
 static int reload_step(struct service *service)
 {
+	int r;
+
 	switch (service->reload) {
 	case SERVICE_RELOAD_OPENING:
 		return service_sinks_prepare(&service->sinks, service->next);
 	case SERVICE_RELOAD_CHANGING:
 		return netobs_change_result(service->ctx);
 	case SERVICE_RELOAD_HANDING_OVER:
-		return service_sinks_proceed(&service->sinks, service->config);
+		r = service_sinks_proceed(&service->sinks, service->config);
+		return is_finishing(service) ? -EINPROGRESS : r;
 	default:
 		return -EINPROGRESS;
 	}
@@ -230,9 +243,7 @@ void service_tend(struct service *service)
 		before = service->reload;
 		go_on_with_reload(service, reload_step(service));
 	} while (service->reload > before);
-	/* Two observers would both report the same sessions, or drops. */
-	if (service->is_reload_due && !service->reload && !service->is_stopped &&
-	    !service_observers_are_leaving(&service->observers))
+	if (service->is_reload_due && !service->reload && !service->is_stopped)
 		begin_reload(service);
 }
 

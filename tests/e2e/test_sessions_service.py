@@ -6,9 +6,12 @@ How connections talk and end is random.
 """
 
 import collections
+import contextlib
 import ipaddress
 import json
 import os
+import resource
+import signal
 import socket
 import threading
 import time
@@ -27,6 +30,8 @@ from lib.talkers import command, rename
 
 CONNECTIONS = 60
 BUFFER = "buffer = 64M"  # however much others of this host talk
+ENDS = int(os.environ.get("NETOBS_TEST_RELOAD_ENDS", 3))  # reloads that end sessions
+RING_BUFFER = "map_type:\t27\n"
 PEN = 4711
 # Our enterprise elements: their JSON keys, and the names for values that are sent as an index.
 NUMBERS = dict(zip(range(103, 131), (
@@ -98,6 +103,29 @@ class SessionsTest(ServiceTest):
 
     def talk(self, count=CONNECTIONS):
         return [key for _ in range(count) for key in self.end(*self.connect())]
+
+    def hold(self, count):
+        """Connections that stay open: both their ends."""
+        with self.b:
+            listener = socket.create_server((self.B4, 0), backlog=count)
+        with self.a, listener:
+            return [end for _ in range(count) for end in (
+                socket.create_connection(listener.getsockname()), listener.accept()[0])]
+
+    def rings(self):
+        """How many ring buffers of BPF the service has open."""
+        count = 0
+        for fd in os.listdir(f"/proc/{self.pid}/fdinfo"):
+            with contextlib.suppress(FileNotFoundError):
+                count += RING_BUFFER in lab.read(f"/proc/{self.pid}/fdinfo/{fd}")
+        return count
+
+    def lose(self, count):
+        """Send datagrams to ports where nobody listens."""
+        with self.a, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            for port in range(10000, 10000 + count):
+                sock.sendto(b"lost", (self.B4, port))
+        return count
 
     def records(self, name):
         return list(take_host(lab.json_lines(self.lab.path(name), is_whole=False)))
@@ -281,6 +309,45 @@ class Reload(SessionsTest):
         self.stop()
         self.assertEqual(collections.Counter(wanted), self.keys(self.sessions()))
         self.note(f"{len(wanted)} sessions")
+
+    def test_what_ends_is_delivered_when_a_reload_answers(self):
+        """Open sessions are listed last: they are more than the service reads at a time."""
+        def configure(name, switch, has_group):
+            group = ['[group "all"]', "by = src"] if has_group else []
+            self.configure("[drops]", f"enabled = {switch}", *group,
+                           *sink_section("sessions", f"json:{self.lab.path(name)}",
+                                         "records = session,drop"),
+                           sessions=(f"enabled = {switch}", "interval = 1h"))
+        def delivered():
+            records = [one for name in names for one in self.records(name)]
+            lost = sum(one["PktDropPackets"] for one in records if one["type"] == "drop" and
+                       one.get("NetnsInode") == self.b.inode and
+                       one.get("Proto") == socket.IPPROTO_UDP)
+            return self.keys(self.of_lab(records)), lost
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
+        names, wanted, dropped = ["sessions"], collections.Counter(), 0
+        configure("sessions", "no", False)
+        self.start()
+        rings = self.rings()
+        for number in range(ENDS):
+            configure(names[-1], "yes", False)
+            self.reload(AGAIN)
+            held = self.hold(self.random.choice((0, 1, 200, 2000)) if number else 3000)
+            os.kill(self.pid, signal.SIGSTOP)
+            wanted.update(self.talk(self.random.randrange(100)))
+            dropped += self.lose(self.random.choice((0, 1, 1000)))
+            name = self.random.choice((names[-1], f"sessions{number}"))
+            names += [name] * (name not in names)
+            has_group = self.random.randrange(2)
+            configure(name, "no", has_group)
+            self.reload(AGAIN)
+            self.assertEqual(rings, self.rings()) # the observers are closed
+            for end in held:
+                end.close()
+            lab.wait_for(lambda: delivered() == (wanted, dropped), "the files")
+        self.stop()
 
     def test_open_ones_are_reported_each_interval(self):
         self.to_file("enabled = yes")

@@ -142,6 +142,7 @@ class ServiceTest(Configured, ExactTest):
     def reload(self, *expected):
         before = [self.messages().count(words) for words in expected]
         os.kill(self.pid, signal.SIGHUP)
+        os.kill(self.pid, signal.SIGCONT) # the test may have stopped it
         self.supervisor.wait("RELOADING=1")
         self.assertGreater(int(self.supervisor.wait("MONOTONIC_USEC=")[15:]), 0)
         self.supervisor.wait("READY=1")
