@@ -24,7 +24,7 @@ int netobs_stats_get(const struct netobs *ctx, struct netobs_stats *ret_stats)
 static uint64_t count_lost(const struct connects *connects)
 {
 	return connects_lost(connects) + connects_missed(connects) +
-	       connects_skipped(connects);
+	       connects_skipped(connects) + connects_skipped_udp(connects);
 }
 
 static void set_translations(const struct translations *translations,

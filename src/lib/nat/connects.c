@@ -207,13 +207,28 @@ uint64_t connects_missed(const struct connects *connects)
 				0;
 }
 
-uint64_t connects_skipped(const struct connects *connects)
+static uint64_t sum_skipped(const struct connects *connects,
+			    const char *const names[], size_t n)
 {
-	static const char *const names[] = { "netobs_con_ft4", "netobs_con_ft6" };
 	uint64_t skipped = 0;
 
-	for (size_t i = 0; connects->is_traced && i < ARRAY_SIZE(names); i++)
+	for (size_t i = 0; connects->is_traced && i < n; i++)
 		skipped += program_misses(bpf_object__find_program_by_name(
 			connects->set.object, names[i]));
 	return skipped;
+}
+
+uint64_t connects_skipped(const struct connects *connects)
+{
+	static const char *const names[] = { "netobs_con_ft4", "netobs_con_ft6" };
+
+	return sum_skipped(connects, names, ARRAY_SIZE(names));
+}
+
+uint64_t connects_skipped_udp(const struct connects *connects)
+{
+	static const char *const names[] = { "netobs_con_fu4", "netobs_con_fu6",
+					     "netobs_con_fs4", "netobs_con_fs6" };
+
+	return sum_skipped(connects, names, ARRAY_SIZE(names));
 }

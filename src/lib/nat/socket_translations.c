@@ -226,11 +226,21 @@ void socket_translations_note_missed(struct socket_translations *sockets,
 	note_lost(sockets, LOST_OF_UDP, n_missed, &sockets->n_missed);
 }
 
+void socket_translations_note_skipped(struct socket_translations *sockets,
+				      uint64_t n_skipped)
+{
+	note_lost(sockets, LOST_OF_UDP, n_skipped + sockets->n_skipped,
+		  &sockets->n_twice);
+	sockets->n_skipped = n_skipped;
+}
+
 static void note_losses(struct socket_translations *sockets)
 {
 	socket_translations_note_lost(sockets, connects_lost(&sockets->connects));
 	socket_translations_note_missed(sockets,
 					connects_missed(&sockets->connects));
+	socket_translations_note_skipped(
+		sockets, connects_skipped_udp(&sockets->connects));
 }
 
 void socket_translations_take(struct socket_translations *sockets)

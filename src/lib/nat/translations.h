@@ -118,6 +118,12 @@ uint64_t connects_missed(const struct connects *connects);
  */
 uint64_t connects_skipped(const struct connects *connects);
 
+/*
+ * @return UDP calls that the kernel did not trace: it may report the address of an earlier call of the
+ *         thread that it refused
+ */
+uint64_t connects_skipped_udp(const struct connects *connects);
+
 struct host;
 
 /* ---- Translations of sockets ---------------------------------------------------------- */
@@ -141,6 +147,8 @@ struct socket_translations {
 	int64_t latest_ns; /* time of the latest report */
 	uint64_t n_lost;   /* reports, as far as that is known */
 	uint64_t n_missed; /* calls of UDP whose address was not seen */
+	uint64_t n_skipped; /* calls of UDP that were not traced, at the last look */
+	uint64_t n_twice; /* their sum at the last two looks: a skipped call changes it twice */
 	struct spaces spaces; /* of sockets whose namespaces are not followed, behind pairs */
 	bool wants_search; /* one of these spaces is to be found */
 };
@@ -172,6 +180,13 @@ void socket_translations_note_lost(struct socket_translations *sockets,
 /* @n_missed: UDP calls missed so far. If there are new ones, forget all sockets of UDP. */
 void socket_translations_note_missed(struct socket_translations *sockets,
 				     uint64_t n_missed);
+
+/*
+ * @n_skipped: UDP calls not traced so far. If there are new ones, forget all sockets of UDP, now and the next time:
+ * a report of such a call may come after this.
+ */
+void socket_translations_note_skipped(struct socket_translations *sockets,
+				      uint64_t n_skipped);
 
 /* Find out which pair of interfaces leads to a namespace that is not followed. @pid: of a process there */
 void socket_translations_look_for(struct socket_translations *sockets,

@@ -478,6 +478,39 @@ UDP_TEST(missed_calls_leave_nothing_of_udp)
 	assert_asked(NULL, 1500, 1600);
 }
 
+/* Such a call may be reported with the address of an earlier one, also after the kernel has counted it. */
+UDP_TEST(skipped_calls_leave_nothing_of_udp_twice)
+{
+	struct socket_translations *sockets = &translations.sockets;
+
+	for (uint64_t n = 1; n <= 2; n++) {
+		begin(SERVICE, COOKIE, 1000);
+		socket_translations_note_skipped(sockets, n);
+		assert_asked(NULL, 1500, 1600);
+		begin(OTHER, COOKIE, 2000);
+		socket_translations_note_skipped(sockets, n);
+		assert_asked(NULL, 2500, 2600);
+		begin(SERVICE, COOKIE, 3000);
+		socket_translations_note_skipped(sockets, n);
+		assert_asked(SERVICE, 3500, 3600);
+		end(SERVICE, COOKIE, 4000);
+	}
+}
+
+UDP_TEST(skipped_calls_wait_while_entries_are_read)
+{
+	struct socket_translations *sockets = &translations.sockets;
+
+	begin(SERVICE, COOKIE, 1000);
+	translations.table.is_held = true;
+	socket_translations_note_skipped(sockets, 1);
+	socket_translations_note_skipped(sockets, 1);
+	assert_asked(SERVICE, 1500, 1600);
+	translations.table.is_held = false;
+	socket_translations_note_skipped(sockets, 1);
+	assert_asked(NULL, 1500, 1600);
+}
+
 TCP_TEST(missed_calls_leave_tcp_alone)
 {
 	begin(SERVICE, COOKIE, 1000);
