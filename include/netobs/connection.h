@@ -81,7 +81,9 @@ struct netobs_connection_way {
 	uint64_t path_rtt_ns;
 	uint64_t data_bytes; /**< of data, each once, without headers */
 	uint64_t peak_bytes_per_s; /**< of data, in the best of all windows of 100 ms */
-	uint64_t retransmits; /**< segments with data that had passed this interface before */
+	/** Segments with data that had passed this interface before: it was lost behind it, or
+	 *  late, or only its acknowledgement was lost. */
+	uint64_t retransmits;
 	uint64_t retransmitted_bytes; /**< such data */
 	/** Segments that came after later data, and had not passed the interface before. Among
 	 *  them are retransmissions after a loss between the sender and the interface. */

@@ -42,7 +42,7 @@ static const struct args_command top_command = {
 
 static const struct args_command tcp_command = {
 	.name = "tcp",
-	.summary = "Show round-trip times and losses of TCP connections, live",
+	.summary = "Show round-trip times and retransmissions of TCP connections, live",
 	.options = tcp_options,
 	.operands = "[FILTER]",
 	.operand_list = FIELD(filter_words),

@@ -5,6 +5,7 @@
 
 import configparser
 import fnmatch
+import json
 import os
 import re
 import subprocess
@@ -264,6 +265,22 @@ def members(kind=None):
             yield from (f"Src{key}", f"Dst{key}")
         elif not kind or macro == "FIELD" and first == kind:
             yield key
+
+
+class Words(unittest.TestCase):
+    def test_what_was_sent_again_is_not_called_lost(self):
+        """It may have been late only."""
+        panels = [panel for path in (SOURCE / "packaging/grafana").glob("*.json")
+                  for panel in json.loads(path.read_text())["panels"]
+                  if "retransmitted" in json.dumps(panel)]
+        self.assertLess(1, len(panels))
+        for panel in panels:
+            self.assertNotRegex(panel["title"], "(?i)los[st]")
+            self.assertIn("Not all of these were lost", panel["description"])
+        words = re.compile(r"(?i)\blossy\w*=retransmits|losses of tcp")
+        for path in (SOURCE / "man", SOURCE / "src/catalogue", SOURCE / "src/cli"):
+            for file in path.glob("*.*"):
+                self.assertNotRegex(file.read_text(), words, file)
 
 
 class ClickHouse(unittest.TestCase):
