@@ -112,7 +112,8 @@ struct netobs_session {
 	/** The smallest of the last 5 minutes (net.ipv4.tcp_min_rtt_wlen). */
 	uint64_t min_rtt_ns;
 	/** Microseconds with data in flight, in ticks of the kernel (1 to 10 ms); and of
-	 *  these, limited by the other end's window, and by the send buffer. */
+	 *  these, limited by the other end's window, and by the send buffer. The kernel hardly
+	 *  counts the latter while a process polls before it sends. */
 	uint64_t busy_us;
 	uint64_t window_limited_us;
 	uint64_t buffer_limited_us;
