@@ -49,6 +49,10 @@ class Config(Configured, lab.LabTest):
             ("[host]\nfield.Alert = 1", "2:15: json: option field.Alert: 'Alert' is a field of alert records"),
             ("[host]\nfield.HostName = 1",
              "2:18: json: option field.HostName: 'HostName' is a field of all records"),
+            ('[sink "a"]\noutput = json:/x\nlayout = ecs\nfield.@timestamp = 1',
+             "4:20: json: option field.@timestamp: '@timestamp' is a field of ECS records"),
+            ('[sink "a"]\noutput = json:/x\nlayout = ecs\nfield.source = 1',
+             "4:16: json: option field.source: 'source.ip' is a field of ECS records"),
             (f"[host]\nfield.a = {'x' * 2048}", "2:1: json: fields take more than 2048 bytes"),
             ("[host]\nsite = b", "2:1: there is no key 'site': keys of [host] are "
              "container_names, container_root and field.NAME"),

@@ -81,11 +81,12 @@ class Encodings(http_lab.HttpTest):
         cases = {"http": (("encoding=xml", "encoding"), ("ca=/etc/hostname", "it needs https"),
                           ("user=me", "password_file"), ("header.a b=c", "not a header"),
                           ("encoding=loki&label.1=c", "not a label"),
+                          ("encoding=loki&label.type=c", "choose another name"),
                           ("batch_bytes=1", "batch_bytes"), ("token_file=/nowhere", "No such file"),
                           ("compress=zstd&batch_bytes=2M", "at most 1M"), ("nonsense=1", "nonsense")),
                  "otlp+http": (("encoding=json", "encoding"), ("records=stats", "cannot represent"),
                                ("records=flow,stats", "cannot represent"),
-                               ("field.Bytes=1", "is a field of flow records"),
+                               ("field.host.ip=1", "is a field of all records"),
                                ("ca=/etc/hostname", "it needs https"))}
         for self.scheme, own in cases.items():
             for more, words in own:

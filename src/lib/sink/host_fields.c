@@ -182,6 +182,8 @@ void agent_find_id(char id[AGENT_ID_SIZE])
 
 /* ---- Fields ------------------------------------------------------------------------- */
 
+#define FIELD_PREFIX "field."
+
 /* A name that may not be added: it is a field of records of this kind, as in records.def. */
 struct own_key {
 	const char *key, *owner;
@@ -193,57 +195,101 @@ struct own_key {
 	{ "Src" key, "flow" }, { "Dst" key, "flow" },
 
 static const struct own_key own_keys[] = {
-	{ "AgentIP", "all" }, { "HostName", "all" },	 { "HostId", "all" },
-	{ "type", "all" },    { "NetnsInodes", "flow" },
+	{ "@timestamp", "all" }, /* of data streams */
+	{ "type", "all" },
+	{ "NetnsInodes", "flow" },
 #include "catalogue/fields.def"
 
 #define FIELD(kind, member, type, has, key, ...) { key, #kind },
+#define OBJECT_FIELD(kind, member, type, has, key, ...) { key, #kind },
 #include "catalogue/records.def"
 };
 
-/* @return the kind of records with a field of that name; NULL: none */
-static const char *owner_of(const char *name)
+/* The names of the host in netobs's vocabulary, and in the others. */
+static const char *const host_names[][2] = {
+	{ "AgentIP", "host.ip" },
+	{ "HostName", "host.name" },
+	{ "HostId", "host.id" },
+};
+
+static const char *host_name(enum vocabulary vocabulary, int i)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(own_keys); i++)
-		if (!strcmp(own_keys[i].key, name))
-			return own_keys[i].owner;
+	return host_names[i][vocabulary != VOCABULARY_NETOBS];
+}
+
+/* @return what records of a type have, and clashes with @name; NULL: nothing */
+static const char *find_own(enum vocabulary vocabulary, const char *name,
+			    const char **ret_owner)
+{
+	*ret_owner = "ECS";
+	if (vocabulary == VOCABULARY_ECS)
+		return ecs_find_clash(name);
+	if (vocabulary == VOCABULARY_OTLP)
+		return NULL; /* they are not in the resource */
+	for (size_t i = 0; i < ARRAY_SIZE(own_keys); i++) {
+		*ret_owner = own_keys[i].owner;
+		if (names_clash(own_keys[i].key, name))
+			return own_keys[i].key;
+	}
 	return NULL;
 }
 
-/* A name that any database takes as that of a column. */
+/* @return what all records have, or an earlier option; NULL: nothing that clashes */
+static const char *find_common(enum vocabulary vocabulary, bool has_host,
+			       struct spec *spec, size_t before, const char *name)
+{
+	const struct spec_option *option;
+	size_t position = 0;
+
+	for (int i = 0; has_host && i < (int)ARRAY_SIZE(host_names); i++)
+		if (names_clash(host_name(vocabulary, i), name))
+			return host_name(vocabulary, i);
+	while ((option = spec_next(spec, FIELD_PREFIX, &position)) &&
+	       position < before)
+		if (names_clash(option->name + strlen(FIELD_PREFIX), name))
+			return option->name + strlen(FIELD_PREFIX);
+	return NULL;
+}
+
+/* A name that any database takes as that of a column; between dots are names of objects. */
 static bool is_name(const char *name)
 {
 	static const char letters[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-@";
 
-	return *name && !name[strspn(name, letters)];
+	return *name && !name[strspn(name, letters)] && *name != '.' &&
+	       name[strlen(name) - 1] != '.' && !strstr(name, "..");
 }
 
-static void take_own_fields(struct spec *spec, host_field_fn *take, void *ctx)
+static void take_own_fields(struct spec *spec, enum vocabulary vocabulary,
+			    bool has_host, host_field_fn *take, void *ctx)
 {
-	static const char prefix[] = "field.";
 	const struct spec_option *option;
 	size_t position = 0;
 
-	while ((option = spec_next(spec, prefix, &position))) {
-		const char *name = option->name + strlen(prefix);
-		const char *owner = owner_of(name);
+	while ((option = spec_next(spec, FIELD_PREFIX, &position))) {
+		const char *name = option->name + strlen(FIELD_PREFIX);
+		const char *owner = "all";
+		const char *found =
+			find_common(vocabulary, has_host, spec, position, name) ?:
+				find_own(vocabulary, name, &owner);
 
 		if (!is_name(name))
 			spec_refuse(spec,
-				    "option %s: '%s' is not a name of letters, digits and _ . - @",
+				    "option %s: '%s' is not a name of letters, digits and _ - @, with dots between them",
 				    option->name, name);
-		else if (owner)
+		else if (found)
 			spec_refuse(spec,
 				    "option %s: '%s' is a field of %.*s records: choose another name",
-				    option->name, name,
+				    option->name, found,
 				    (int)strcspn(owner, "_"), owner);
 		else
 			take(ctx, name, option->value);
 	}
 }
 
-static void take_host(const uint8_t ip[16], host_field_fn *take, void *ctx)
+static void take_host(const uint8_t ip[16], enum vocabulary vocabulary,
+		      host_field_fn *take, void *ctx)
 {
 	static const uint8_t nowhere[16];
 	char text[NETOBS_ADDR_STR_MAX + TEXT_SPARE], name[AGENT_NAME_SIZE],
@@ -251,18 +297,18 @@ static void take_host(const uint8_t ip[16], host_field_fn *take, void *ctx)
 
 	if (memcmp(ip, nowhere, sizeof(nowhere)) != 0) {
 		*text_ip(text, ip) = '\0';
-		take(ctx, "AgentIP", text);
+		take(ctx, host_name(vocabulary, 0), text);
 	}
 	agent_find_name(name, sizeof(name));
 	if (*name)
-		take(ctx, "HostName", name);
+		take(ctx, host_name(vocabulary, 1), name);
 	agent_find_id(id);
 	if (*id)
-		take(ctx, "HostId", id);
+		take(ctx, host_name(vocabulary, 2), id);
 }
 
-void host_fields_each(struct spec *spec, bool has_host, host_field_fn *take,
-		      void *ctx)
+void host_fields_each(struct spec *spec, bool has_host,
+		      enum vocabulary vocabulary, host_field_fn *take, void *ctx)
 {
 	static const char *const no_yes[] = { "no", "yes", NULL };
 	uint8_t ip[16];
@@ -270,23 +316,12 @@ void host_fields_each(struct spec *spec, bool has_host, host_field_fn *take,
 	has_host = spec_choice(spec, "host", no_yes, has_host);
 	agent_read_address(spec, ip);
 	if (has_host)
-		take_host(ip, take, ctx);
-	take_own_fields(spec, take, ctx);
+		take_host(ip, vocabulary, take, ctx);
+	take_own_fields(spec, vocabulary, has_host, take, ctx);
 }
 
 static void add_host_field(void *ctx, const char *name, const char *text)
 {
-	json_key_string(ctx, name, text);
-}
-
-static void add_ecs_field(void *ctx, const char *name, const char *text)
-{
-	if (!strcmp(name, "AgentIP"))
-		name = "host.ip";
-	else if (!strcmp(name, "HostName"))
-		name = "host.name";
-	else if (!strcmp(name, "HostId"))
-		name = "host.id";
 	json_key_string(ctx, name, text);
 }
 
@@ -300,7 +335,8 @@ void host_fields_read(struct host_fields *fields, struct spec *spec, bool has_ho
 	json_begin(&json, fields->text, sizeof(fields->text));
 	json.comma = true; /* after the record's own members */
 	host_fields_each(spec, has_host,
-			 fields->is_ecs ? add_ecs_field : add_host_field, &json);
+			 fields->is_ecs ? VOCABULARY_ECS : VOCABULARY_NETOBS,
+			 add_host_field, &json);
 	json_close(&json, '}');
 	len = json_end(&json);
 	if (len < 0)

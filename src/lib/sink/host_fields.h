@@ -30,19 +30,22 @@ struct host_fields {
 };
 
 /*
- * Read layout=, host=, agent_ip= and field.NAME=. What is wrong is refused.
+ * Read layout=, host=, agent_ip= and field.NAME=. What is wrong is refused, also a name that records have.
  *
  * @param has_host  whether records have the host unless host=no; else only with host=yes
  */
 void host_fields_read(struct host_fields *fields, struct spec *spec,
 		      bool has_host);
 
-/* Takes AgentIP, HostName or HostId, or the name of a field of the administrator's. */
+/* Whose names records have: netobs's own, in ECS or of attributes in OTLP. */
+enum vocabulary { VOCABULARY_NETOBS, VOCABULARY_ECS, VOCABULARY_OTLP };
+
+/* Takes the vocabulary's name of AgentIP, HostName or HostId, or that of a field of the administrator's. */
 typedef void host_field_fn(void *ctx, const char *name, const char *text);
 
 /* Read the options as host_fields_read(), but give each field to @take. */
-void host_fields_each(struct spec *spec, bool has_host, host_field_fn *take,
-		      void *ctx);
+void host_fields_each(struct spec *spec, bool has_host,
+		      enum vocabulary vocabulary, host_field_fn *take, void *ctx);
 
 /*
  * Add them to a record, and give it the layout.

@@ -222,3 +222,30 @@ size_t ecs_rename(char *json, size_t len)
 	to[-1] = '}';
 	return (size_t)(to - json);
 }
+
+bool names_clash(const char *one, const char *other)
+{
+	const size_t len = strlen(one), other_len = strlen(other);
+	const size_t n = len < other_len ? len : other_len;
+	const char *rest = len < other_len ? other + n : one + n;
+
+	return !memcmp(one, other, n) && (!*rest || *rest == '.');
+}
+
+const char *ecs_find_clash(const char *name)
+{
+	static const char *const more[] = {
+		"@timestamp",	 "ecs.version",	   "event.kind",
+		"event.dataset", "event.category", "network.transport",
+		"network.type",	 "netobs", /* of all that have no other name */
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(more); i++)
+		if (names_clash(name, more[i]))
+			return more[i];
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (*names[i].names[NAMES_OF_ECS] &&
+		    names_clash(name, names[i].names[NAMES_OF_ECS]))
+			return names[i].names[NAMES_OF_ECS];
+	return NULL;
+}

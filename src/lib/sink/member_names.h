@@ -63,4 +63,10 @@ enum { ECS_MORE = 4 << 10 }; /* bytes that names may take more */
  */
 size_t ecs_rename(char *json, size_t len);
 
+/** @return a name that these records have or may get, and that clashes with @name; NULL: none */
+const char *ecs_find_clash(const char *name);
+
+/** @return whether both are one, or one would be an object and the other a value: a.b and a */
+bool names_clash(const char *one, const char *other);
+
 #endif

@@ -366,7 +366,10 @@ TEST(host_and_fields_are_the_resource)
 	assert_non_null(strstr(resource.bytes, "site=berlin "));
 	assert_non_null(strstr(resource.bytes, "service.name=edge "));
 	assert_null(strstr(resource.bytes, "service.name=netobs "));
-	read_options("field.Bytes=1", &host, &otlp, &is_wrong);
+	read_options("field.Bytes=1&host=no&field.host.name=a", &host, &otlp,
+		     &is_wrong);
+	assert_false(is_wrong); /* no names of the resource */
+	read_options("field.host.name=a", &host, &otlp, &is_wrong);
 	assert_true(is_wrong);
 	test_host_close(&host);
 }

@@ -42,6 +42,10 @@ static void read_own_labels(struct spec *spec, struct json *json,
 		if (!is_label(name))
 			spec_refuse(spec, "option %s: '%s' is not a label",
 				    option->name, name);
+		if (!strcmp(name, "type"))
+			spec_refuse(spec,
+				    "option %s: streams have a label 'type': choose another name",
+				    option->name);
 		*ret_has_job |= !strcmp(name, "job");
 		*ret_has_host |= !strcmp(name, "host");
 		json_key(json, name);

@@ -58,22 +58,10 @@ static void add_text(struct resource *resource, put_fn *put, const char *name,
 
 static void add_host_attribute(void *ctx, const char *name, const char *text)
 {
-	static const struct {
-		const char *key, *name;
-		put_fn *put;
-	} names[] = {
-		{ "AgentIP", "host.ip", put_list_attribute },
-		{ "HostName", "host.name", put_text_attribute },
-		{ "HostId", "host.id", put_text_attribute },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		if (strcmp(name, names[i].key) != 0)
-			continue;
-		add_text(ctx, names[i].put, names[i].name, text);
-		return;
-	}
-	add_text(ctx, put_text_attribute, name, text);
+	add_text(ctx,
+		 strcmp(name, "host.ip") != 0 ? put_text_attribute :
+						put_list_attribute,
+		 name, text);
 }
 
 /* A name must not occur twice in one message: the administrator's value is taken. */
@@ -101,7 +89,8 @@ void otlp_read(struct otlp *otlp, struct spec *spec, uint32_t types)
 	otlp->resource_len = 0;
 	add_own(&resource, spec, "service.name", "netobs");
 	add_own(&resource, spec, "service.version", NETOBS_VERSION);
-	host_fields_each(spec, true, add_host_attribute, &resource);
+	host_fields_each(spec, true, VOCABULARY_OTLP, add_host_attribute,
+			 &resource);
 	if (resource.is_full)
 		spec_refuse(spec, "fields take more than %d bytes",
 			    HOST_FIELDS_MAX);
