@@ -88,12 +88,13 @@ struct netobs_edge {
 	const char *counted_by[2]; /**< host that has reported most packets of this direction */
 	const char *processes[2]; /**< of the client, of the service */
 	const char *workloads[2]; /**< "NAMESPACE/POD", or the name of a container in no pod */
+	uint64_t missing_bytes; /**< at most so many more of the edge are in the others; 0: it is complete */
 };
 
 /** Options for netobs_services_new(). Zero means "default" for every field. */
 struct netobs_services_opts {
 	size_t sz; /**< sizeof(struct netobs_services_opts) */
-	uint32_t max_edges; /**< from 2 to 2^30; default 65536. Beyond it, the smaller half, by bytes, is
+	uint32_t max_edges; /**< from 2 to 2^30; default 65536. Beyond it, those with fewest bytes are
 			     *   added to one sum. */
 	/** 1: sessions are added, too, so that no connection is a count, also before the first one. */
 	uint32_t has_sessions;
@@ -152,7 +153,9 @@ NETOBS_API int netobs_services_add_json(struct netobs_services *services,
 
 /**
  * Find the conversations of all reports since the last call, and add them to their edges. Rows are
- * the edges with most bytes, the sum of all others, if there are any, and the total.
+ * the edges with most bytes, the sum of all others, if there are any, and the total. In the first call
+ * after netobs_services_clear(), each edge is complete; after later ones, an edge that was among
+ * the others before has netobs_edge.missing_bytes.
  *
  * @param most  edges with a row, at most; 0: all
  * @return the number of rows; -EINVAL: @p services is NULL; -ENOMEM: some conversations are missing

@@ -68,6 +68,27 @@ class Records(MapTest):
         self.assertEqual(7, sum(edge["SentBytes"] + edge["BackBytes"] >= least
                                 for edge in model.truth.values()))
 
+    def test_more_edges_than_there_is_room_for(self):
+        """The largest ones are shown, and complete, whatever the order of records is."""
+        records, truth, room = [], collections.Counter(), 65536
+        for number in range(82_000):
+            server = f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
+            # Single records of the largest 2,000 are smaller than those of others.
+            for size in [100 + part for part in range(5)] if number < 2000 else [300]:
+                truth[server] += size
+                records.append('{"type":"flow","SrcAddr":"10.255.0.1","DstAddr":"%s","SrcPort":%d,"DstPort":443,'
+                               '"Proto":6,"Packets":1,"Bytes":%d,"TimeFlowStartMs":1,"TimeFlowEndMs":2}\n'
+                               % (server, 40_000 + size, size))
+        self.random.shuffle(records)
+        edges, (others,), total, _ = self.read_map("-", text="".join(records))
+        self.assertEqual(room, len(edges))
+        for edge in edges.values():
+            self.assertEqual(truth.pop(edge["ServerAddr"]), edge["Bytes"], edge)
+            self.assertNotIn("MissingBytesMax", edge)
+        self.assertEqual({300}, set(truth.values()))
+        self.assertEqual(sum(truth.values()), others["Bytes"])
+        self.assertEqual(sum(edge["Bytes"] for edge in edges.values()) + others["Bytes"], total["Bytes"])
+
     def test_pictures(self):
         _, paths = self.make_files(EDGES)
         svg = self.lab.path("map.svg")

@@ -14,6 +14,7 @@ enum {
 	SERVERS_MAX = 1 << 20, /* later ones are not noted */
 	LINKS_KEPT = 1 << 16,  /* more are forgotten with the conversations */
 	NATS_MAX = 8,	       /* NATs in a chain */
+	PART_MIN = 4096, /* conversations whose edges are made at once, at least */
 };
 
 /* An end that has accepted a conversation. */
@@ -269,7 +270,7 @@ static void note_server(struct conversations *all, const struct talk *talk)
 		slots_get(&all->servers, &server, sizeof(server), sizeof(server));
 }
 
-/* The rules of groups, but by all reports of the conversation. */
+/* The rules of groups, but by all reports of the conversation. @return the end */
 static uint8_t find_service(const struct conversations *all,
 			    const struct talk *talk, uint8_t *ret_evidence)
 {
@@ -315,41 +316,72 @@ static int find_conversation(struct conversations *all, uint32_t index)
 	return 0;
 }
 
+static void note_edge(const struct conversations *all, struct talk *talk,
+		      struct edges *edges)
+{
+	struct edge_key key;
+
+	talk->service = find_service(all, talk, &talk->evidence);
+	key = talk_edge_key(talk);
+	talk->edge_hash = (uint32_t)slots_hash(&edges->all, &key, sizeof(key));
+}
+
 static void add_edge(struct conversations *all, const struct talk *talk,
 		     const struct account *accounts, uint32_t n,
 		     struct edges *edges)
 {
 	struct edge edge;
-	uint8_t evidence;
-	const uint8_t service = find_service(all, talk, &evidence);
 
-	talk_edge(talk, accounts, n, service, &edge);
-	edge.sum.evidence = evidence;
+	talk_edge(talk, accounts, n, &edge);
 	all->totals.repeated_packets += edge.sum.counts.repeated_packets;
 	edges_add(edges, &edge.key, &edge.sum);
+}
+
+/* Add conversations to their edges: those whose edges are in one of @parts, by their hash. */
+static void add_part(struct conversations *all, const struct account *accounts,
+		     uint32_t part, uint32_t parts, struct edges *edges)
+{
+	const struct talks *talks = &all->talks;
+	uint32_t at = 0, n;
+
+	for (uint32_t i = 0; i < talks->all.n; i++, at += n) {
+		const struct talk *talk = talk_at(talks, i);
+
+		for (n = 0; at + n < talks->accounts.n &&
+			    accounts[at + n].joined == i;)
+			n++;
+		if (!talk->is_merged && talk->edge_hash % parts == part)
+			add_edge(all, talk, n ? accounts + at : NULL, n, edges);
+	}
+}
+
+/* Each edge is complete before edges are evicted; there are few more than @edges has room for. */
+static void add_edges(struct conversations *all, const struct account *accounts,
+		      struct edges *edges)
+{
+	const uint32_t parts =
+		all->talks.all.n / (uint32_t)max_u64(edges->max, PART_MIN) + 1;
+
+	edges->is_fresh = !edges->all.n && !edges->n_others;
+	for (uint32_t part = 0; part < parts; part++) {
+		add_part(all, accounts, part, parts, edges);
+		edges_trim(edges);
+	}
 }
 
 int conversations_take(struct conversations *all, struct edges *edges)
 {
 	struct talks *talks = &all->talks;
 	const uint32_t n_talks = talks->all.n;
-	const struct account *accounts;
-	uint32_t at = 0, n;
 	int r = 0;
 
 	for (uint32_t i = 0; i < n_talks; i++)
 		r = find_conversation(all, i) ?: r;
 	for (uint32_t i = 0; i < talks->all.n; i++)
 		note_server(all, talk_at(talks, i));
-	accounts = talks_join(talks);
-	for (uint32_t i = 0; i < talks->all.n; i++, at += n) {
-		for (n = 0; at + n < talks->accounts.n &&
-			    accounts[at + n].joined == i;)
-			n++;
-		if (!talk_at(talks, i)->is_merged)
-			add_edge(all, talk_at(talks, i),
-				 n ? accounts + at : NULL, n, edges);
-	}
+	for (uint32_t i = 0; i < talks->all.n; i++)
+		note_edge(all, talk_at(talks, i), edges);
+	add_edges(all, talks_join(talks), edges);
 	talks_clear(talks);
 	if (all->links.n > LINKS_KEPT)
 		slots_free(&all->links);

@@ -103,17 +103,6 @@ static void add_to_others(struct edges *edges, const struct edge_sum *sum)
 	edges->n_others++;
 }
 
-static void drop_smaller_half(struct edges *edges)
-{
-	const uint32_t left = edges->all.n / 2;
-
-	edges_sort(edges);
-	for (uint32_t i = left; i < edges->all.n; i++)
-		add_to_others(edges, &edge_at(edges, i)->sum);
-	edges->all.n = left;
-	slots_rehash(&edges->all);
-}
-
 void edges_add(struct edges *edges, const struct edge_key *key,
 	       const struct edge_sum *sum)
 {
@@ -123,13 +112,28 @@ void edges_add(struct edges *edges, const struct edge_key *key,
 		edge_sum_add(&edge_at(edges, index)->sum, sum);
 		return;
 	}
-	if (edges->all.n >= edges->max)
-		drop_smaller_half(edges);
 	index = slots_get(&edges->all, key, sizeof(*key), sizeof(struct edge));
-	if (index == SLOT_NONE)
+	if (index == SLOT_NONE) {
+		edges->evicted_bytes += edge_bytes(sum);
+		edges->is_fresh = false;
 		add_to_others(edges, sum);
-	else
-		edge_at(edges, index)->sum = *sum;
+		return;
+	}
+	edge_at(edges, index)->sum = *sum;
+	edge_at(edges, index)->missing_bytes =
+		edges->is_fresh ? 0 : edges->evicted_bytes;
+}
+
+void edges_trim(struct edges *edges)
+{
+	if (edges->all.n <= edges->max)
+		return;
+	edges_sort(edges);
+	edges->evicted_bytes += edge_bytes(&edge_at(edges, edges->max)->sum);
+	for (uint32_t i = edges->max; i < edges->all.n; i++)
+		add_to_others(edges, &edge_at(edges, i)->sum);
+	edges->all.n = edges->max;
+	slots_rehash(&edges->all);
 }
 
 void edges_sort(struct edges *edges)
@@ -144,7 +148,7 @@ void edges_clear(struct edges *edges)
 {
 	slots_clear(&edges->all);
 	edges->others = (struct edge_sum){ 0 };
-	edges->n_others = 0;
+	edges->n_others = edges->evicted_bytes = 0;
 }
 
 void edges_free(struct edges *edges)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * Edges of the service map: a client's address, and the address, port and protocol of the service
- * that it uses. Their number is bounded: if there are too many, the smaller half, by bytes, is
+ * that it uses. Their number is bounded: if there are too many, those with fewest bytes are
  * moved to one sum of others, so that the edges and the others always add up to the total.
  */
 #ifndef NETOBS_REPORTS_EDGES_H
@@ -67,14 +67,17 @@ struct edge_sum {
 struct edge {
 	struct edge_key key;
 	struct edge_sum sum;
+	uint64_t missing_bytes; /* at most so many more are in the others */
 };
 
 /* All zero but @max: no edges. */
 struct edges {
 	struct slots all;
-	uint32_t max;		/* edges, at least 2 */
+	uint32_t max;		/* edges that edges_trim() leaves, at least 2 */
 	struct edge_sum others; /* sum of evicted edges */
 	uint64_t n_others;	/* how often an edge had to */
+	uint64_t evicted_bytes; /* bytes that an edge may have there, at most */
+	bool is_fresh;		/* no edge that is added was evicted earlier */
 };
 
 static inline struct edge *edge_at(const struct edges *edges, uint32_t i)
@@ -98,6 +101,9 @@ void edge_sum_add(struct edge_sum *sum, const struct edge_sum *more);
 /** Without memory for one more edge, it is added to the others. */
 void edges_add(struct edges *edges, const struct edge_key *key,
 	       const struct edge_sum *sum);
+
+/* Keep the edges with most bytes. One that is added again lacks at most @evicted_bytes. */
+void edges_trim(struct edges *edges);
 
 /* Most bytes first, then by key; edges_add() is possible afterwards. */
 void edges_sort(struct edges *edges);

@@ -224,6 +224,7 @@ static void set_edge(const struct netobs_services *services,
 	row->port = edge->key.port;
 	row->proto = edge->key.proto;
 	row->evidence = sum->evidence;
+	row->missing_bytes = edge->missing_bytes;
 	for (int i = 0; i < 2; i++) {
 		const uint32_t reporter = sum->counted_by[i];
 		const enum edge_end end = (enum edge_end)i;
@@ -370,6 +371,7 @@ int netobs_edge_json(const struct netobs_edge *edge, int64_t time_ms,
 	if (edge->type == NETOBS_EDGE) {
 		put_optional(&json, "Hosts", edge->hosts);
 		put_names(&json, counted_by, edge->counted_by);
+		put_optional(&json, "MissingBytesMax", edge->missing_bytes);
 	}
 	json_close(&json, '}');
 	return json_end(&json);

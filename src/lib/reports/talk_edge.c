@@ -156,17 +156,26 @@ static void add_sessions(const struct session_counts *sessions,
 	counts->failed = sessions->failed;
 }
 
-void talk_edge(const struct talk *talk, const struct account *accounts,
-	       uint32_t n, uint8_t service, struct edge *ret_edge)
+struct edge_key talk_edge_key(const struct talk *talk)
 {
 	const struct pair *pair = &talk->pair;
+	struct edge_key key = { .port = pair->ports[talk->service],
+				.proto = pair->proto };
+
+	memcpy(key.client, pair->addrs[!talk->service], 16);
+	memcpy(key.service, pair->addrs[talk->service], 16);
+	return key;
+}
+
+void talk_edge(const struct talk *talk, const struct account *accounts,
+	       uint32_t n, struct edge *ret_edge)
+{
+	const uint8_t service = talk->service;
 	struct edge_sum *sum = &ret_edge->sum;
 	struct choice choice = { 0 };
 
-	*ret_edge = (struct edge){ .key = { .port = pair->ports[service],
-					    .proto = pair->proto } };
-	memcpy(ret_edge->key.client, pair->addrs[!service], 16);
-	memcpy(ret_edge->key.service, pair->addrs[service], 16);
+	*ret_edge = (struct edge){ .key = talk_edge_key(talk) };
+	sum->evidence = talk->evidence;
 	choose_of_all(accounts, n, !service, &choice);
 	sum->counts.conversations = 1;
 	sum->start_ms = choice.span.start_ms;

@@ -34,19 +34,22 @@ uint32_t talks_get(struct talks *talks, const struct pair *pair)
 
 /* ---- Names ----------------------------------------------------------------------------- */
 
-/* @return 0: it is "", or there is no room */
-static uint32_t number_of(struct slots *names, const char *name)
+/* Set the number of a name of the kind; where there is no room, as if several names were known. */
+static void set_number(struct talks *talks, enum name_kind kind,
+		       const char *name, struct end_names *names)
 {
+	struct slots *known = &talks->names[kind];
 	char key[REPORT_WORKLOAD_MAX] = "";
 	uint32_t index;
 
 	if (!*name)
-		return 0;
+		return;
 	snprintf(key, sizeof(key), "%s", name);
-	index = names->n < NAMES_MAX ?
-			slots_get(names, key, sizeof(key), sizeof(key)) :
-			slots_find(names, key);
-	return index + 1;
+	index = known->n < NAMES_MAX ?
+			slots_get(known, key, sizeof(key), sizeof(key)) :
+			slots_find(known, key);
+	names->numbers[kind] = index + 1;
+	names->is_mixed[kind] = index == SLOT_NONE;
 }
 
 const char *talks_name(const struct talks *talks, enum name_kind kind,
@@ -60,16 +63,10 @@ static void note_names(struct talks *talks, struct talk *talk, uint8_t source,
 		       const struct service_report *report)
 {
 	for (uint8_t i = 0; i < 2; i++) {
-		const struct end_names
-			names = { .numbers = {
-					  [NAME_PROCESS] = number_of(
-						  &talks->names[NAME_PROCESS],
-						  report->processes[i]),
-					  [NAME_WORKLOAD] = number_of(
-						  &talks->names[NAME_WORKLOAD],
-						  report->workloads[i]),
-				  } };
+		struct end_names names = { 0 };
 
+		set_number(talks, NAME_PROCESS, report->processes[i], &names);
+		set_number(talks, NAME_WORKLOAD, report->workloads[i], &names);
 		names_join(&talk->names[i ? !source : source], &names);
 	}
 }

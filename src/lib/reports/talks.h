@@ -51,6 +51,9 @@ struct talk {
 	uint64_t packets; /* of all reporters */
 	uint32_t accepts[2]; /* how often reports show that this end is the service */
 	struct end_names names[2];
+	uint32_t edge_hash;   /* of the key of its edge */
+	uint8_t service;      /* the end that is the service */
+	uint8_t evidence;     /* enum service_evidence */
 	bool is_merged;	      /* into another talk, or left to other reports */
 	bool is_swapped;      /* its first end is the second one of that */
 	uint32_t merged_into; /* plus 1; 0: no talk */
@@ -107,11 +110,10 @@ void talks_free(struct talks *talks);
 
 /* ---- Adds a conversation to its edge: each of its packets once ------------------------- */
 
-/**
- * @param accounts  of the talk, @n of them
- * @param service   the end of the pair that is the service
- */
+struct edge_key talk_edge_key(const struct talk *talk);
+
+/** @param accounts  of the talk, @n of them */
 void talk_edge(const struct talk *talk, const struct account *accounts,
-	       uint32_t n, uint8_t service, struct edge *ret_edge);
+	       uint32_t n, struct edge *ret_edge);
 
 #endif
