@@ -35,7 +35,10 @@ enum netobs_unparsed_reason {
 	NETOBS_UNPARSED_BAD_HEADER, /**< a header contradicts itself */
 	NETOBS_UNPARSED_TOO_DEEP,   /**< more nested headers than are walked */
 	NETOBS_UNPARSED_ARP,	    /**< ARP */
-	NETOBS_UNPARSED_NOT_IP,	    /**< a protocol other than IP */
+	NETOBS_UNPARSED_NOT_IP, /**< a protocol other than IP, ARP and these: */
+	NETOBS_UNPARSED_PPP, /**< PPPoE discovery, and PPP that carries no IP */
+	NETOBS_UNPARSED_WLAN, /**< of files: 802.11 that carries no IP in clear */
+	NETOBS_UNPARSED_LINK, /**< of files: a link type that is not supported */
 	NETOBS_UNPARSED_REASONS
 };
 

@@ -251,6 +251,9 @@ parse_dropped(struct drop_scratch *scratch, const struct sk_buff *skb,
 
 	if (key->ethertype == ETHERTYPE_ARP)
 		ret = reject(UNPARSED_ARP);
+	else if (key->ethertype == ETHERTYPE_PPPOE_DISCOVERY ||
+		 key->ethertype == ETHERTYPE_PPPOE_SESSION)
+		ret = reject(UNPARSED_PPP);
 	else if (network && tail <= network)
 		ret = reject(UNPARSED_SHORT);
 	else if (network && (key->ethertype == ETHERTYPE_IPV4 ||

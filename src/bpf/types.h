@@ -249,6 +249,9 @@ enum unparsed_reason {
 	UNPARSED_TOO_DEEP, /* more nested headers, or longer ones, than the parser walks */
 	UNPARSED_ARP,
 	UNPARSED_NOT_IP,
+	UNPARSED_PPP,  /* PPPoE discovery, and PPP that carries no IP */
+	UNPARSED_WLAN, /* 802.11 without IP in clear; of files alone */
+	UNPARSED_LINK, /* a link type that is not supported; of files alone */
 	UNPARSED_MAX,
 };
 

@@ -250,22 +250,24 @@ TEST(tables_keep_to_a_limit_of_memory)
 
 TEST(unparsed_is_counted_by_reason)
 {
-	static const struct layer frames[UNPARSED_MAX][PACKET_LAYERS] = {
+	enum { REASONS = UNPARSED_PPP + 1 }; /* others are of files */
+	static const struct layer frames[REASONS][PACKET_LAYERS] = {
 		[UNPARSED_SHORT] = { ETH, VLAN(1), NEXT(0x0800), DATA(19) },
 		[UNPARSED_BAD_HEADER] = { ETH, IP4, POKE(0, 0x44), UDP },
 		[UNPARSED_TOO_DEEP] = { ETH, VLAN(1), VLAN(2), VLAN(3), VLAN(4),
 					DATA(1) },
 		[UNPARSED_ARP] = { ETH, ARP },
 		[UNPARSED_NOT_IP] = { ETH, NEXT(0x88cc), DATA(46) },
+		[UNPARSED_PPP] = { ETH, NEXT(0x8863), DATA(46) },
 	};
 	struct prog *prog = prog_test_open(&(struct prog_options){});
 	struct counters counters;
 
-	for (int reason = 0; reason < UNPARSED_MAX; reason++)
+	for (int reason = 0; reason < REASONS; reason++)
 		for (int i = 0; i <= reason; i++)
 			prog_test_layers(prog, frames[reason]);
 	counters = prog_counters(prog, 0);
-	for (int reason = 0; reason < UNPARSED_MAX; reason++)
+	for (int reason = 0; reason < REASONS; reason++)
 		assert_int_equal(counters.unparsed[reason].packets, reason + 1);
 	assert_int_equal(counters.unparsed[UNPARSED_SHORT].bytes, 19);
 	assert_int_equal(counters.unparsed[UNPARSED_NOT_IP].bytes,

@@ -127,6 +127,7 @@ class Frames(ExactTest):
             "short": self.frame(f.IPV4, self.v4()[:19]),
             "bad_header": self.frame(f.IPV4, b"\x41" + self.v4()[1:]),
             "too_deep": self.frame(f.MPLS, f.mpls(range(16, 48), self.v4())),
+            "ppp": self.frame(0x8863, bytes(46)),
         }
         def send():
             for count, frame in enumerate(frames.values(), 1):
@@ -136,6 +137,7 @@ class Frames(ExactTest):
             "--direction", "egress")
         unparsed = result.stats["unparsed"]
         self.assertEqual(
+            {"wlan": 0, "link_type": 0} |
             {reason: count for count, reason in enumerate(frames, 1)},
             {reason: leaf["packets"] for reason, leaf in unparsed.items()})
         total, _ = truth.frames_and_bytes(file)

@@ -422,7 +422,7 @@ class Replay(lab.LabTest):
                                                 in enumerate(packets)]))
         result = self.replay(path)
         self.assertEqual((50, 50, 100), (
-            result.exported()[0], result.stats["unparsed"]["not_ip"]["packets"],
+            result.exported()[0], result.stats["unparsed"]["link_type"]["packets"],
             result.total("seen")[0]))
         self.assertIn("50 packets are in no flow: link type 105 (IEEE802_11)", result.errors)
         result = observer.flows(self.lab, "-r", self.save(

@@ -91,7 +91,7 @@ static __always_inline int parse_pppoe(struct cursor *c)
 		return ETHERTYPE_IPV4;
 	if (session->protocol == bpf_htons(PPP_PROTO_IPV6))
 		return ETHERTYPE_IPV6;
-	return reject(UNPARSED_NOT_IP);
+	return reject(UNPARSED_PPP);
 }
 
 /* Parse what follows the Ethernet addresses and @type. */
@@ -105,6 +105,8 @@ static __always_inline int parse_type(struct cursor *c, struct packet *pkt,
 		return parse_mpls(c);
 	if (type < 0 || type == ETHERTYPE_IPV4 || type == ETHERTYPE_IPV6)
 		return type;
+	if (type == ETHERTYPE_PPPOE_DISCOVERY)
+		return reject(UNPARSED_PPP);
 	return reject(type == ETHERTYPE_ARP ? UNPARSED_ARP : UNPARSED_NOT_IP);
 }
 

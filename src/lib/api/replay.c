@@ -34,10 +34,9 @@ struct replay {
 
 /*
  * BPF_PROG_TEST_RUN refuses frames without all of an IP header. The programs
- * would find them too short, so that is what they are counted as. In replay
- * this thread is the only one to write counters.
+ * would find them too short, so that is what they are counted as.
  */
-static bool is_refused(const struct frame *frame)
+static bool is_too_short(const struct frame *frame)
 {
 	uint32_t len = sizeof(struct ether_wire);
 	uint16_t type;
@@ -52,7 +51,9 @@ static bool is_refused(const struct frame *frame)
 	return frame->len < len;
 }
 
-static void count_short(const struct replay *replay, const struct frame *frame)
+/* A frame that no program sees. In replay this thread is the only one to write counters. */
+static void count_unparsed(const struct replay *replay,
+			   const struct frame *frame, enum unparsed_reason reason)
 {
 	const struct pipeline *pipeline = replay->pipeline;
 	struct counters *counters =
@@ -61,7 +62,7 @@ static void count_short(const struct replay *replay, const struct frame *frame)
 			 min_u64(frame->wire_len, sizeof(struct ether_wire));
 
 	const struct filter *filter = replay->ctx->filter;
-	struct count *fate = &counters->unparsed[UNPARSED_SHORT];
+	struct count *fate = &counters->unparsed[reason];
 
 	counters->seen.packets++;
 	counters->seen.bytes += bytes;
@@ -211,8 +212,10 @@ static int replay_frame(struct replay *replay, struct source *source)
 		return err;
 	replay->n_cut += source->frame.is_cut;
 	drain_until(replay, source->frame.ns);
-	if (is_refused(&source->frame)) {
-		count_short(replay, &source->frame);
+	if (source->frame.refused || is_too_short(&source->frame)) {
+		count_unparsed(replay, &source->frame,
+			       source->frame.refused ? source->frame.refused - 1 :
+						       UNPARSED_SHORT);
 		return 0;
 	}
 	err = run_program(replay, &source->frame);

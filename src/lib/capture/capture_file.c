@@ -89,6 +89,7 @@ static void build_frame(const struct file_packet *packet, int link,
 	frame->wire_len = packet->wire_len;
 	frame->is_cut = packet->len < packet->wire_len;
 	frame->is_bare = link != DLT_EN10MB;
+	frame->refused = header_len < 0 ? 1 + UNPARSED_LINK : 0;
 	frame->interface = packet->interface;
 	frame->passed = packet->passed;
 	if (frame->is_bare) {

@@ -74,6 +74,7 @@ struct frame {
 	uint32_t len;
 	uint32_t wire_len; /* before the capture cut it */
 	bool is_cut;
+	uint8_t refused; /* 1 + enum unparsed_reason, by its link header; 0: it is for the parser */
 	bool is_bare; /* without a link header of Ethernet: it has one that is made up */
 	const char *interface; /* as long as its file; NULL: the file does not say */
 	enum passed passed;

@@ -27,7 +27,7 @@ enum {
 	COMMON_BYTES = offsetof(struct pinned_state, lanes),
 };
 
-_Static_assert(sizeof(struct cpu_state) == 3200 &&
+_Static_assert(sizeof(struct cpu_state) == 3328 &&
 		       sizeof(struct rule_count) == 32 &&
 		       sizeof(struct flow_bucket) == 2112 &&
 		       sizeof(struct overflow_page) == 1984 &&

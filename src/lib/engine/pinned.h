@@ -25,7 +25,7 @@
  * Increase this when a struct of src/bpf/types.h in these maps changes, or its meaning: sets of
  * other layouts are not read.
  */
-enum { PINNED_LAYOUT = 7 };
+enum { PINNED_LAYOUT = 8 };
 
 enum { PINNED_NO_TCX = 1 << 6, PINNED_NO_CLSACT = 1 << 7 };
 

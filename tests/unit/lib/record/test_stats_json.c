@@ -16,7 +16,8 @@ static struct netobs_stats some_stats(void)
 			      { 1, 101 },
 			      { 1, 102 },
 			      { 1, 103 },
-			      { 1, 104 } },
+			      { 1, 104 },
+			      { 1, 108 } },
 		.lost = { { 1, 105 }, { 2, 106 }, { 1, 107 } },
 	};
 }
@@ -38,7 +39,10 @@ TEST(every_category_and_reason_has_packets_and_bytes)
 		      "\"bad_header\":{\"packets\":1,\"bytes\":101},"
 		      "\"too_deep\":{\"packets\":1,\"bytes\":102},"
 		      "\"arp\":{\"packets\":1,\"bytes\":103},"
-		      "\"not_ip\":{\"packets\":1,\"bytes\":104}},"
+		      "\"not_ip\":{\"packets\":1,\"bytes\":104},"
+		      "\"ppp\":{\"packets\":1,\"bytes\":108},"
+		      "\"wlan\":{\"packets\":0,\"bytes\":0},"
+		      "\"link_type\":{\"packets\":0,\"bytes\":0}},"
 		      "\"lost\":{\"table_full\":{\"packets\":1,\"bytes\":105},"
 		      "\"kernel_memory\":{\"packets\":2,\"bytes\":106},"
 		      "\"memory\":{\"packets\":1,\"bytes\":107},"
