@@ -268,8 +268,8 @@ class BadInput(lab.WiredTest):
                  ["text.pcap"]),
                 (self.save("header.pcap", capfile.pcap(1, [])[:10]),
                  ["header.pcap"]),
-                (self.save("wifi.pcap", capfile.pcap(
-                    capfile.IEEE802_11, [(0, packet)])), ["wifi.pcap"])):
+                (self.save("netfilter.pcap", capfile.pcap(
+                    capfile.NFLOG, [(0, packet)])), ["netfilter.pcap"])):
             with self.subTest(path):
                 self.refuse(FAILED, words, "-r", path)
 

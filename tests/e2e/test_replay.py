@@ -417,18 +417,18 @@ class Replay(lab.LabTest):
 
     def test_link_types_that_are_not_supported(self):
         packets = conversation()
-        kinds = (capfile.ETHERNET, 9), (capfile.IEEE802_11, 9)
+        kinds = (capfile.ETHERNET, 9), (capfile.NFLOG, 9)
         path = self.save(capfile.pcapng(kinds, [(at, n % 2, frame) for n, (at, frame)
                                                 in enumerate(packets)]))
         result = self.replay(path)
         self.assertEqual((50, 50, 100), (
             result.exported()[0], result.stats["unparsed"]["link_type"]["packets"],
             result.total("seen")[0]))
-        self.assertIn("50 packets are in no flow: link type 105 (IEEE802_11)", result.errors)
+        self.assertIn("50 packets are in no flow: link type 239 (NFLOG)", result.errors)
         result = observer.flows(self.lab, "-r", self.save(
             capfile.pcapng(kinds[1:], [(at, 0, frame) for at, frame in packets])))
         self.assertEqual(1, result.code)
-        self.assertIn("link type 105 (IEEE802_11) is not supported", result.errors)
+        self.assertIn("link type 239 (NFLOG) is not supported", result.errors)
 
     def test_own_capture_of_unlike_interfaces(self):
         a, b = self.lab.ns("a"), self.lab.ns("b")

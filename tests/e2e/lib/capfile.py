@@ -7,7 +7,7 @@ import struct
 from lib import frames
 
 NULL, ETHERNET, RAW, LOOP, SLL, SLL2 = 0, 1, 101, 108, 113, 276
-IEEE802_11 = 105
+NFLOG = 239
 NS = 10 ** 9
 
 

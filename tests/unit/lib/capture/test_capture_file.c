@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Capture files of all kinds, as Ethernet frames. */
 #include "capture/capture_file.h"
+#include "bpf/types.h"
 #include "lib_capture.h"
 #include "lib_test.h"
 #include "lib_witness.h"
@@ -39,6 +40,9 @@ static uint16_t type_of(const struct frame *frame)
 	return frame->bytes[12] << 8 | frame->bytes[13];
 }
 
+/* 802.11: a data frame up to its body, and LLC with SNAP. */
+#define WLAN(type, flags) type, flags, [24]
+#define SNAP 0xaa, 0xaa, 3, 0, 0, 0
 #define DATA4 0x45, 1, 2, 3, 4, 5, 6, 7
 #define DATA6 0x60, 1, 2, 3, 4, 5, 6, 7
 enum { DATA_LEN = 8 };
@@ -47,7 +51,7 @@ static const struct {
 	const char *name;
 	uint32_t link;
 	uint8_t header_len;
-	uint8_t bytes[32];
+	uint8_t bytes[64];
 	uint16_t type;
 } links[] = {
 	{ "raw, IPv4", CAPTURE_RAW, 0, { DATA4 }, IPV4 },
@@ -76,6 +80,64 @@ static const struct {
 	  20,
 	  { [0] = 0x86, 0xdd, [20] = DATA6 },
 	  IPV6 },
+	{ "PPP", 9, 4, { 0xff, 3, 0, 0x21, DATA4 }, IPV4 },
+	{ "PPP without address", 9, 2, { 0, 0x57, DATA6 }, IPV6 },
+	{ "PPP, short protocol", 9, 1, { 0x21, DATA4 }, IPV4 },
+	{ "PPP, serial", 50, 3, { 0xff, 3, 0x57, DATA6 }, IPV6 },
+	{ "PPP, serial of Cisco", 50, 4, { 0x0f, 0, 0x86, 0xdd, DATA6 }, IPV6 },
+	{ "PPP of pppd", 166, 5, { 1, 0xff, 3, 0, 0x21, DATA4 }, IPV4 },
+	{ "PPP with direction", 204, 3, { 0, 0, 0x57, DATA6 }, IPV6 },
+	{ "PPPoE", 51, 0, { 0x11, 0, 1, 1, 0, 10, 0, 0x21 }, 0x8864 },
+	{ "PPPoE, discovery", 51, 0, { 0x11, 9, 0, 0, 0, 2, 1, 1 }, 0x8863 },
+	{ "Cisco HDLC", 104, 4, { 0x0f, 0, 8, 0, DATA4 }, IPV4 },
+	{ "802.11", 105, 32, { WLAN(8, 1) = SNAP, 8, 0, DATA4 }, IPV4 },
+	{ "802.11, bridged",
+	  105,
+	  32,
+	  { WLAN(8, 2) = 0xaa, 0xaa, 3, 0, 0, 0xf8, 0x86, 0xdd, DATA6 },
+	  IPV6 },
+	{ "802.11, four addresses", 105, 38, { 8, 3, [30] = SNAP, 8, 0, DATA4 }, IPV4 },
+	{ "802.11, QoS", 105, 34, { 0x88, 0, [26] = SNAP, 8, 6, DATA4 }, ARP },
+	{ "802.11, QoS and HT",
+	  105,
+	  38,
+	  { 0x88, 0x81, [30] = SNAP, 8, 0, DATA4 },
+	  IPV4 },
+	{ "802.11, first fragment",
+	  105,
+	  32,
+	  { 8, 5, [22] = 0x10, [24] = SNAP, 8, 0, DATA4 },
+	  IPV4 },
+	{ "radiotap",
+	  127,
+	  41,
+	  { 0, 0, 9, 0, [9] = 8, 1, [33] = SNAP, 8, 0, DATA4 },
+	  IPV4 },
+	{ "PPI",
+	  192,
+	  40,
+	  { 0, 0, 8, 0, 105, [8] = 8, 1, [32] = SNAP, 8, 0, DATA4 },
+	  IPV4 },
+};
+
+/* Without a network header, by what the link header says. */
+static const struct {
+	uint32_t link;
+	uint8_t bytes[48];
+	uint8_t reason;
+} refused[] = {
+	{ 9, { 0xff, 3, 0xc0, 0x21, 1 }, UNPARSED_PPP }, /* LCP */
+	{ 9, { 0xc0, 0x21, 1 }, UNPARSED_PPP },
+	{ 204, { 1, 0x80, 0x21, 1 }, UNPARSED_PPP },
+	{ 105, { 0x80 }, UNPARSED_WLAN },    /* a beacon */
+	{ 105, { 0xd4 }, UNPARSED_WLAN },    /* an acknowledgement */
+	{ 105, { 0x48, 1 }, UNPARSED_WLAN }, /* no data */
+	{ 105, { 8, 0x41 }, UNPARSED_WLAN }, /* encrypted */
+	{ 105, { 9, 1 }, UNPARSED_WLAN },    /* another version */
+	{ 105, { 8, 1, [22] = 1, 0, SNAP, 8, 0 }, UNPARSED_WLAN }, /* a later fragment */
+	{ 105, { 0x88, 1, [24] = 0x80, 0, SNAP, 8, 0 }, UNPARSED_WLAN }, /* aggregated */
+	{ 105, { 8, 1, [24] = 0x42, 0x42, 3 }, UNPARSED_WLAN }, /* spanning tree */
+	{ 192, { 0, 0, 8, 0, 1 }, UNPARSED_LINK },		/* Ethernet */
 };
 
 TEST(link_header_becomes_an_ethernet_header)
@@ -102,6 +164,25 @@ TEST(link_header_becomes_an_ethernet_header)
 	}
 }
 
+TEST(link_header_may_say_that_there_is_no_ip)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+		struct reading r;
+		struct frame frame;
+
+		create(&r);
+		capture_start(&r.capture, refused[i].link);
+		capture_packet(&r.capture, 1, 2, refused[i].bytes, 48, 60);
+		assert_int_equal(open_it(&r), 0);
+		assert_int_equal(capture_file_next(&r.file, &frame), 1);
+		if (frame.refused != 1 + refused[i].reason)
+			fail_msg("case %zu: refused %d", i, frame.refused);
+		assert_int_equal(type_of(&frame), 0);
+		assert_int_equal(frame.wire_len, ETHER_LEN + 60);
+		done(&r);
+	}
+}
+
 TEST(link_header_cut_short_is_no_network_header)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
@@ -116,6 +197,7 @@ TEST(link_header_cut_short_is_no_network_header)
 			assert_int_equal(capture_file_next(&r.file, &frame), 1);
 			assert_int_equal(type_of(&frame), 0);
 			assert_int_equal(frame.len, ETHER_LEN);
+			assert_int_equal(frame.refused, 0);
 			done(&r);
 		}
 	}
@@ -478,10 +560,7 @@ TEST(link_types_that_are_not_known_are_named)
 	static const struct {
 		uint32_t link;
 		const char *name;
-	} cases[] = { { 105, "IEEE802_11" },
-		      { 127, "IEEE802_11_RADIO" },
-		      { 9, "PPP" },
-		      { 147, "147" } };
+	} cases[] = { { 239, "NFLOG" }, { 119, "PRISM_HEADER" }, { 147, "147" } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct reading r;
