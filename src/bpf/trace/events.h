@@ -3,6 +3,7 @@
 #ifndef NETOBS_BPF_TRACE_EVENTS_H
 #define NETOBS_BPF_TRACE_EVENTS_H
 
+#include "bpf/nat_entry.h"
 #include "bpf/parse/headers.h"
 #include "bpf/trace.h"
 
@@ -89,11 +90,6 @@ struct ends {
 	bool is_reply; /* of ICMP */
 	bool is_turned;
 };
-
-static __always_inline bool is_icmp(__u8 proto)
-{
-	return proto == IP_PROTO_ICMP || proto == IP_PROTO_ICMPV6;
-}
 
 static __always_inline void fill_tuple(struct trace_tuple *tuple,
 				       struct ends *ends)

@@ -3,34 +3,11 @@
 #ifndef NETOBS_BPF_TRACE_NAT_H
 #define NETOBS_BPF_TRACE_NAT_H
 
-#include "bpf/nat.h"
-#include "bpf/parse/ip.h"
+#include "bpf/nat_entry.h"
 #include "events.h"
-
-enum {
-	NFCT_INFO_MASK = 7,	   /* in the lowest bits of sk_buff._nfct */
-	NFCT_IS_REPLY = 3,	   /* enum ip_conntrack_info, and all above */
-	CT_IS_TRANSLATED = 3 << 4, /* IPS_NAT_MASK of nf_conn.status */
-};
 
 const volatile bool config_has_nat;
 const volatile struct nat_layout config_nat;
-
-/* Kernels with conntrack have this member. */
-struct sk_buff___nfct {
-	unsigned long _nfct;
-} __attribute__((preserve_access_index));
-
-static __always_inline void addr_of_nat(struct ip_addr *addr,
-					const __u32 *words, __u16 family)
-{
-	if (family == AF_INET) {
-		addr_from_v4(addr, words[0]);
-		return;
-	}
-	for (int i = 0; i < 4; i++)
-		addr->words[i] = words[i];
-}
 
 /* Types of ICMP that are followed, with code 0. */
 enum { ECHO_REPLY = 0, ECHO = 8, ECHO6 = 128, ECHO6_REPLY = 129 };
@@ -49,33 +26,22 @@ static __always_inline bool is_echo(__u8 proto, __u16 type)
 }
 
 /* @return sk_buff._nfct of a packet that is translated, or 0 */
-static __always_inline __u64 translated_nfct(const struct sk_buff *skb)
+static __always_inline __u64 known_nfct(const struct sk_buff *skb)
 {
-	const struct sk_buff___nfct *with_nfct = (const void *)skb;
-	__u64 nfct, status = 0;
-	const struct nf_conn *entry;
-
-	if (!config_has_nat || !bpf_core_field_exists(with_nfct->_nfct))
-		return 0;
-	nfct = with_nfct->_nfct;
-	entry = (const void *)(nfct & ~(__u64)NFCT_INFO_MASK);
-	if (!entry)
-		return 0;
-	bpf_core_read(&status, sizeof(status), &entry->status);
-	return status & CT_IS_TRANSLATED ? nfct : 0;
+	return config_has_nat ? translated_nfct(skb) : 0;
 }
 
 /* Read the tuple with which packets of direction @dir (enum ip_conntrack_dir) come in. */
 static __always_inline bool read_entry(__u64 nfct, int dir, struct ends *ret_ends)
 {
-	const void *entry = (const void *)(nfct & ~(__u64)NFCT_INFO_MASK);
+	const void *entry = (const void *)(nfct & ~(__u64)CT_INFO_MASK);
 	struct nat_tuple read;
 
 	if (bpf_probe_read_kernel(&read, sizeof(read),
 				  entry + config_nat.tuples[dir]))
 		return false;
-	addr_of_nat(&ret_ends->src, read.src, read.family);
-	addr_of_nat(&ret_ends->dst, read.dst, read.family);
+	addr_of_nat(&ret_ends->src, read.src, read.family == AF_INET);
+	addr_of_nat(&ret_ends->dst, read.dst, read.family == AF_INET);
 	ret_ends->src_port = bpf_ntohs(read.src_port);
 	ret_ends->dst_port = bpf_ntohs(read.dst_port);
 	ret_ends->proto = read.proto;
@@ -90,7 +56,7 @@ static __always_inline bool read_entry(__u64 nfct, int dir, struct ends *ret_end
 /* @return whether a packet with that entry goes the other way than packets with its tuple @dir */
 static __always_inline bool is_against(__u64 nfct, int dir)
 {
-	return dir != ((nfct & NFCT_INFO_MASK) >= NFCT_IS_REPLY);
+	return dir != ((nfct & CT_INFO_MASK) >= CT_IS_REPLY);
 }
 
 /* Data of an entry; the caller has room for it, as stack is scarce. */

@@ -188,7 +188,7 @@ static __always_inline bool may_be_segment(const struct sk_buff *skb,
 	return is_first &&
 	       ((config_wants_opening &&
 		 (plain->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN) ||
-		translated_nfct(skb));
+		known_nfct(skb));
 }
 
 static __always_inline bool has_datagram_ports(const struct plain *plain)
@@ -368,7 +368,7 @@ static __always_inline bool find_segment(const struct sk_buff *skb,
 	if (!is_first)
 		return is_found;
 	if (!is_found || is_another(ret_found, point)) {
-		nfct = translated_nfct(skb);
+		nfct = known_nfct(skb);
 		is_found |= find_by_entry(nfct, tuple, ends, &scratch->room,
 					  ret_found);
 	}

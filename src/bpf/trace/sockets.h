@@ -65,7 +65,7 @@ static __always_inline bool has_ports_of(const struct sock *sk)
 static __always_inline bool may_be_found(const struct sock *sk,
 					 const struct sk_buff *skb)
 {
-	return has_ports_of(sk) || translated_nfct(skb);
+	return has_ports_of(sk) || known_nfct(skb);
 }
 
 /* @ret_found->direction: of packets that the socket receives */
@@ -93,7 +93,7 @@ static __always_inline bool find_socket(const struct sock *sk,
 					struct found *ret_found)
 {
 	const bool has = has_ports_of(sk);
-	const __u64 nfct = !has && skb ? translated_nfct(skb) : 0;
+	const __u64 nfct = !has && skb ? known_nfct(skb) : 0;
 	struct trace_tuple tuple;
 
 	if ((!has && !nfct) || !is_tcp(sk))
@@ -103,7 +103,7 @@ static __always_inline bool find_socket(const struct sock *sk,
 	if (find_face(&tuple, ret_ends, ret_found))
 		return is_socket_of(ret_found, sk);
 	turn(ret_ends);
-	if (!skb || !find_socket_by_entry(nfct ?: translated_nfct(skb), &tuple,
+	if (!skb || !find_socket_by_entry(nfct ?: known_nfct(skb), &tuple,
 					  ret_ends, ret_found))
 		return false;
 	turn(ret_ends);

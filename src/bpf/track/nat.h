@@ -10,18 +10,9 @@
 
 #include "bpf/config.h"
 #include "bpf/maps.h"
-#include "bpf/nat.h"
+#include "bpf/nat_entry.h"
 #include "bpf/parse/headers.h"
 #include "bpf/store/run.h"
-
-/* Values in the lowest bits of sk_buff._nfct: enum ip_conntrack_info of Linux. */
-enum {
-	CT_INFO_MASK = 7,
-	CT_ESTABLISHED = 0, /* there was an answer before this packet */
-	CT_RELATED = 1,
-	CT_IS_REPLY = 3, /* this and higher values: a packet of the reply direction */
-	CT_RELATED_REPLY = 4,
-};
 
 /* Marks in the lowest bits of a note. */
 enum {
@@ -29,11 +20,6 @@ enum {
 	NAT_IS_PLAIN = 2, /* not translated */
 	NAT_MARKS = 3,
 };
-
-static __always_inline bool is_icmp(__u8 proto)
-{
-	return proto == IP_PROTO_ICMP || proto == IP_PROTO_ICMPV6;
-}
 
 /* NULL: user space sized the array wrongly. */
 static __always_inline struct nat_notes *
@@ -196,11 +182,6 @@ static __always_inline const void *nat_address(__u64 entry, __u32 offset)
 	return (const void *)(entry + offset);
 }
 
-static __always_inline __u32 nat_direction(__u32 info)
-{
-	return info >= CT_IS_REPLY ? NAT_REPLY : NAT_ORIGINAL;
-}
-
 /* Report an entry. False: the ring is full. */
 static __always_inline bool nat_report(const struct run *run,
 				       const struct __sk_buff *skb, __u64 entry,
@@ -229,15 +210,6 @@ static __always_inline bool nat_report(const struct run *run,
 				      nat_address(entry, config_nat.zone));
 	bpf_ringbuf_submit(event, flags);
 	return true;
-}
-
-/* False: an ICMP error, which has the entry of the packet that it is about. */
-static __always_inline bool nat_is_own(const struct flow_key *key, __u32 info,
-				       const struct nat_tuple *before)
-{
-	return before->proto == key->proto &&
-	       !(is_icmp(key->proto) &&
-		 (info == CT_RELATED || info == CT_RELATED_REPLY));
 }
 
 /* Untranslated flows are reported only if they were translated in this generation or the one before. */
@@ -284,7 +256,7 @@ static __always_inline void nat_note_entry(const struct run *run,
 						      config_nat.tuples[!dir])))
 			return;
 		is_plain = nat_is_turned(&before, &back);
-	} else if (!nat_is_own(key, info, &before)) {
+	} else if (!nat_is_own(key->proto, info, &before)) {
 		return;
 	} else {
 		/* The identifier is not part of flows. */
