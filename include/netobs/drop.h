@@ -68,7 +68,10 @@ enum netobs_drop_field {
 	NETOBS_DROP_HAS_PORTS = 1 << 1,	 /**< src_port, dst_port */
 	NETOBS_DROP_HAS_REASON = 1 << 2, /**< reason, cause: Linux 5.17 */
 	/** Packets of several flows, because there were too many: nothing but the place and the reason. */
-	NETOBS_DROP_HAS_REST = 1 << 3
+	NETOBS_DROP_HAS_REST = 1 << 3,
+	NETOBS_DROP_HAS_ORIG =
+		1 << 4, /**< orig_src, orig_dst: NAT has changed the packet */
+	NETOBS_DROP_HAS_ORIG_PORTS = 1 << 5 /**< orig_src_port, orig_dst_port */
 };
 
 /** Enough for any drop in JSON: netobs_record_json(). */
@@ -105,6 +108,13 @@ struct netobs_drop {
 	char cause[64]; /**< name of the reason, from the kernel: "SKB_DROP_REASON_NO_SOCKET" */
 	char function[64]; /**< function of the kernel that dropped it; "": not known */
 	char interface[16]; /**< "": not known */
+
+	/** What NAT has changed: with which the packet came into the network namespace. */
+	uint8_t orig_src[16];
+	uint8_t orig_dst[16];
+	uint16_t orig_src_port;
+	uint16_t orig_dst_port; /**< of ICMP: type << 8 | code */
+	uint8_t reserved2[4];
 };
 
 /** Options for netobs_drops_new(). Zero means "default" for every field. */

@@ -71,9 +71,9 @@ enum netobs_opt_flag {
 	 *  (netobs_flow.drop_packets and the members after it), in network namespaces where the
 	 *  flow is observed, and behind a veth or netkit pair by which its packets come or go. Drops that
 	 *  belong to no flow are in netobs_stats (drops_no_flow and others). Drops are neither sampled nor
-	 *  filtered. With NETOBS_NAT, packets that were translated before or behind the
-	 *  interface are found, too. Programs run for dropped packets only. Needs the kernel and privileges of
-	 *  an observer of drops (drop.h), or netobs_start() fails. It takes 17 MiB of memory at most. */
+	 *  filtered. Packets that NAT has changed are found by the tuple with which they came in; with
+	 *  NETOBS_NAT, by those before and behind the interface, too. Programs run for dropped packets only. Needs the kernel and privileges of
+	 *  an observer of drops (drop.h), or netobs_start() fails. It takes 24 MiB of memory at most. */
 	NETOBS_DROPS = 1 << 4,
 	/** With NETOBS_PROCESSES, find the names of the processes' containers and pods
 	 *  (netobs_process.container_name and the members after it), in files of the container runtimes

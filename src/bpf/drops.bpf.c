@@ -9,6 +9,7 @@
 #include "vmlinux.h"
 
 #include "bpf/drops.h"
+#include "bpf/nat_entry.h"
 #include "bpf/parse/parse.h"
 #include "bpf/parse/wire.h"
 
@@ -28,6 +29,8 @@ enum {
 };
 
 const volatile bool config_has_reason = false;
+const volatile bool config_has_nat = false;
+const volatile struct nat_layout config_nat;
 /* Not static: all constants are members of the skeleton's struct. */
 const char function_format[4] = "%pS";
 
@@ -67,6 +70,7 @@ struct drop_scratch {
 	__u64 is_busy;
 	struct packet pkt;
 	struct drop_key key;
+	struct nat_tuple before;
 	char function[DROP_FUNCTION_LEN];
 	/* The parser keeps within the bytes that were read; the verifier knows only this limit. */
 	__u8 headers[2 * (CURSOR_MASK + 1)];
@@ -267,6 +271,53 @@ parse_dropped(struct drop_scratch *scratch, const struct sk_buff *skb,
 	return NULL;
 }
 
+static __always_inline bool has_entry_ports(__u8 proto)
+{
+	return proto == IP_PROTO_TCP || proto == IP_PROTO_UDP ||
+	       proto == IP_PROTO_UDPLITE || proto == IP_PROTO_SCTP ||
+	       proto == IP_PROTO_DCCP;
+}
+
+/* @return whether the entry was read, and is that of the packet */
+static __always_inline bool read_origin(struct nat_tuple *before, __u64 nfct,
+					const struct drop_key *key)
+{
+	const __u32 info = nfct & CT_INFO_MASK;
+	const __u32 offset = nat_direction(info) == NAT_REPLY ?
+				     config_nat.tuples[NAT_REPLY] :
+				     config_nat.tuples[NAT_ORIGINAL];
+
+	nfct &= ~(__u64)CT_INFO_MASK;
+	if (!nfct || bpf_probe_read_kernel(before, sizeof(*before),
+					   (const void *)(nfct + offset)))
+		return false;
+	return nat_is_own(key->proto, info, before) &&
+	       before->family ==
+		       (key->ethertype == ETHERTYPE_IPV6 ? AF_INET6 : AF_INET);
+}
+
+/* The packet's conntrack entry has the tuple that it came in with, whatever NAT has made of it. */
+static __always_inline void fill_origin(struct drop_scratch *scratch,
+					const struct sk_buff *skb)
+{
+	struct nat_tuple *before = &scratch->before;
+	struct drop_key *key = &scratch->key;
+
+	if (!config_has_nat || !read_origin(before, translated_nfct(skb), key))
+		return;
+	addr_of_nat(&key->orig_src, before->src, before->family == AF_INET);
+	addr_of_nat(&key->orig_dst, before->dst, before->family == AF_INET);
+	/* The type and code of ICMP stay. */
+	key->orig_src_port = key->src_port;
+	key->orig_dst_port = key->dst_port;
+	key->has |= DROP_HAS_ORIG;
+	if (!has_entry_ports(key->proto))
+		return;
+	key->orig_src_port = bpf_ntohs(before->src_port);
+	key->orig_dst_port = bpf_ntohs(before->dst_port);
+	key->has |= DROP_HAS_ORIG_PORTS;
+}
+
 static __always_inline void fill_packet(struct drop_scratch *scratch,
 					struct dropped *dropped)
 {
@@ -285,6 +336,7 @@ static __always_inline void fill_packet(struct drop_scratch *scratch,
 		fill_by_socket(key, skb);
 		return;
 	}
+	fill_origin(scratch, skb);
 	/* Layers above have removed headers, those below have put some in front. */
 	data = skb->data - skb->head;
 	buf.len += data - network;
@@ -389,7 +441,10 @@ static __always_inline void leave_packet_out(struct drop_key *key)
 {
 	__builtin_memset(&key->src, 0, sizeof(key->src));
 	__builtin_memset(&key->dst, 0, sizeof(key->dst));
+	__builtin_memset(&key->orig_src, 0, sizeof(key->orig_src));
+	__builtin_memset(&key->orig_dst, 0, sizeof(key->orig_dst));
 	key->src_port = key->dst_port = 0;
+	key->orig_src_port = key->orig_dst_port = 0;
 	key->ethertype = 0;
 	key->proto = key->unparsed = 0;
 	key->has = (key->has & DROP_HAS_REASON) | DROP_IS_REST;

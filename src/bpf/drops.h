@@ -19,6 +19,8 @@ enum drop_has {
 	DROP_HAS_PORTS = 1 << 1,
 	DROP_HAS_REASON = 1 << 2, /* Linux 5.17 */
 	DROP_IS_REST = 1 << 3,	  /* without addresses and ports: no room */
+	DROP_HAS_ORIG = 1 << 4,
+	DROP_HAS_ORIG_PORTS = 1 << 5,
 };
 
 /* Key of drops for one reason, by one call in the kernel. */
@@ -35,9 +37,13 @@ struct drop_key {
 	__u8 unparsed;	 /* 1 + enum unparsed_reason; 0: it was parsed */
 	__u8 generation; /* generation in which it was counted */
 	__u8 reserved[2];
+	/* Of NAT: with which packets of its connection came into the namespace. */
+	struct ip_addr orig_src, orig_dst;
+	__u16 orig_src_port, orig_dst_port;
+	__u32 reserved2;
 };
 
-_Static_assert(sizeof(struct drop_key) == 64, "no padding: it is a key");
+_Static_assert(sizeof(struct drop_key) == 104, "no padding: it is a key");
 
 struct drop_value {
 	__u64 packets; /* on the wire */

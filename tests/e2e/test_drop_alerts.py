@@ -18,7 +18,7 @@ from lib import lab
 from lib import metrics
 from lib import observer
 from lib import traffic
-from lib.drops import CLIENT, SERVER, nft_packets
+from lib.drops import CLIENT, ROUTER_IN, SERVER, nft_packets
 from lib.observer import features
 from lib.service import launch
 
@@ -32,6 +32,19 @@ table inet some {{
         type filter hook input priority 0;
         udp dport {SOME} numgen inc mod 10 < 1 counter drop comment "some"
         tcp dport {TCP} numgen inc mod 5 < 1 counter drop comment "tcp"
+    }}
+}}
+"""
+
+PORT_FORWARD = f"""
+table ip forwards {{
+    chain prerouting {{
+        type nat hook prerouting priority -100;
+        udp dport 2090 dnat to {SERVER}:2003
+    }}
+    chain postrouting {{
+        type nat hook postrouting priority 100;
+        oifname "rs" masquerade
     }}
 }}
 """
@@ -106,6 +119,17 @@ class DropAlerts(drops.DropsTest):
         self.assertEqual([2001, 2003], sorted(one["DstPort"] for one in alerts
                                               if one["Alert"] == "once" and one["SrcPort"] == 4000))
         self.assertEqual([0, 0], [counted[name]["broken"] for name in ("never", "tcp")])
+
+    def test_behind_a_port_forward(self):
+        """The firewall drops what has the server's address by then."""
+        self.router.run("nft", "-f", "-", input=PORT_FORWARD)
+        process = self.start("--rule", "each=drops > 0 hold 0s limit none where port 2090")
+        count = self.random.randrange(10, 100)
+        traffic.throw(self.client, (ROUTER_IN, 2090), count, source=(CLIENT, 4000))
+        alerts, counted = self.finish(process)
+        self.assertEqual(count, nft_packets(self.router, "2003"))
+        self.assertEqual(count, sum(one["Value"] for one in alerts), counted)
+        self.assertEqual({ROUTER_IN}, {one["DstAddr"] for one in alerts})
 
     def test_a_table_has_a_line_for_each(self):
         with self.lab.spawn(observer.netobsctl(), "alerts", "--drops", "--rule", "lossy=drops > 0.1%",

@@ -7,7 +7,6 @@ Whatever is dropped is in the record of its flow, or outside of all flows, and b
 order and observed interfaces are random.
 """
 
-import collections
 import itertools
 import json
 import re
@@ -21,13 +20,12 @@ from lib import lab
 from lib import metrics
 from lib import observer
 from lib import traffic
-from lib.drops import CLIENT, ROUTER_OUT, SERVER, cause_of, nft_packets
+from lib.drops import CLIENT, ROUTER_IN, ROUTER_OUT, SERVER, cause_of, nft_packets
 from lib.observer import features
 from lib.service import launch
 
 # Dropped before they reach an interface that the router observes, or on another way.
 UNSEEN = (drops.NftOutput, drops.Bridge, drops.Xdp, drops.XdpOfVeth)
-PARTS = ("in_flows", "pending", "no_flow", "no_tuple", "no_room")
 ALL_ROUTES = "/^(rc|rs|q0|p0)$/"
 
 TENANT = """
@@ -48,6 +46,16 @@ table ip hide {
 }
 """
 
+# To the port that the router's firewall drops.
+PORT_FORWARD = MASQUERADE + f"""
+table ip forwards {{
+    chain prerouting {{
+        type nat hook prerouting priority -100;
+        udp dport 2090 dnat to {SERVER}:2003
+    }}
+}}
+"""
+
 
 def dropped(records):
     return sum(one.get("PktDropPackets", 0) for one in records)
@@ -63,15 +71,7 @@ class FlowDrops(drops.DropsTest):
         return watch.wait_attached((self.router, "rc"), (self.router, "rs"))
 
     def check_identity(self, result):
-        """@return what the statistics say of drops"""
-        result.check_conservation()
-        found = collections.Counter(result.stats.get("drops", {}))
-        for unit, member in (("packets", "PktDropPackets"), ("bytes", "PktDropBytes")):
-            self.assertEqual(found[unit], sum(found[f"{part}_{unit}"] for part in PARTS), found)
-            self.assertEqual(found[f"in_flows_{unit}"],
-                             sum(one.get(member, 0) for one in result.records), found)
-        self.assertEqual(0, found["pending_packets"])
-        return found
+        return drops.check_identity(self, result)
 
     def check_scenario(self, scenario, counted, records, found):
         own = of_port(records, scenario.port)
@@ -194,6 +194,21 @@ class FlowDrops(drops.DropsTest):
                           for one in own], found)
         self.assertEqual(count, nft_packets(self.server, "2001"))
 
+    def test_a_port_forward_that_the_firewall_drops(self):
+        """Between both translations, a packet has a tuple that no flow has."""
+        self.router.run("nft", "-f", "-", input=PORT_FORWARD)
+        for number, options in enumerate(((), ("--nat",))):
+            before = nft_packets(self.router, "2003")
+            count = self.random.randrange(10, 100)
+            watch = self.watch("--interval", "600", *options)
+            traffic.throw(self.client, (ROUTER_IN, 2090), count, source=(CLIENT, 4000 + number))
+            result = watch.stop()
+            found = self.check_identity(result)
+            self.assertEqual(before + count, nft_packets(self.router, "2003"))
+            self.assertEqual([(CLIENT, ROUTER_IN, count)],
+                             [(one["SrcAddr"], one["DstAddr"], one.get("PktDropPackets"))
+                              for one in of_port(result.records, 2090)], found)
+
     def observe_tenants(self, tenants, observed):
         """Packets with the same addresses and ports; @return records and counts of @tenants, and all."""
         counts = [self.random.randrange(10, 100) for _ in tenants]
@@ -290,7 +305,7 @@ class FlowDrops(drops.DropsTest):
         status = json.loads(self.router.run(observer.netobsctl(), "status", "-s", control, "-o",
                                             "json"))["packets"]["drops"]
         self.assertEqual(status["packets"],
-                         sum(status.get(f"{part}_packets", 0) for part in PARTS))
+                         sum(status.get(f"{part}_packets", 0) for part in drops.PARTS))
         self.assertIn("dropped: in flows", self.router.run(
             observer.netobsctl(), "status", "-s", control))
         service.terminate()

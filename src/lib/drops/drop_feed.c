@@ -23,7 +23,9 @@ struct drop_batch {
 _Static_assert((int)DROP_HAS_ADDRS == (int)NETOBS_DROP_HAS_ADDRS &&
 		       (int)DROP_HAS_PORTS == (int)NETOBS_DROP_HAS_PORTS &&
 		       (int)DROP_HAS_REASON == (int)NETOBS_DROP_HAS_REASON &&
-		       (int)DROP_IS_REST == (int)NETOBS_DROP_HAS_REST,
+		       (int)DROP_IS_REST == (int)NETOBS_DROP_HAS_REST &&
+		       (int)DROP_HAS_ORIG == (int)NETOBS_DROP_HAS_ORIG &&
+		       (int)DROP_HAS_ORIG_PORTS == (int)NETOBS_DROP_HAS_ORIG_PORTS,
 	       "they are copied");
 
 static void fill_function(const struct drop_feed *feed,
@@ -40,6 +42,24 @@ static void fill_function(const struct drop_feed *feed,
 	}
 	drop_names_find(&feed->names, key->location, drop->function,
 			sizeof(drop->function), &drop->offset);
+}
+
+/* A packet that was dropped before NAT changes it has no other tuple. */
+static void fill_origin(const struct drop_key *key, struct netobs_drop *drop)
+{
+	const uint32_t orig = NETOBS_DROP_HAS_ORIG | NETOBS_DROP_HAS_ORIG_PORTS;
+
+	if (key->src_port == key->orig_src_port &&
+	    key->dst_port == key->orig_dst_port &&
+	    !memcmp(&key->src, &key->orig_src, sizeof(key->src)) &&
+	    !memcmp(&key->dst, &key->orig_dst, sizeof(key->dst)))
+		drop->record.has &= ~orig;
+	if (!(drop->record.has & NETOBS_DROP_HAS_ORIG))
+		return;
+	memcpy(drop->orig_src, key->orig_src.bytes, sizeof(drop->orig_src));
+	memcpy(drop->orig_dst, key->orig_dst.bytes, sizeof(drop->orig_dst));
+	drop->orig_src_port = key->orig_src_port;
+	drop->orig_dst_port = key->orig_dst_port;
 }
 
 /* An entry of the programs' tables as a record. */
@@ -67,6 +87,7 @@ static void fill_drop(const struct drop_feed *feed, const struct drop_key *key,
 
 	memcpy(drop.src, key->src.bytes, sizeof(drop.src));
 	memcpy(drop.dst, key->dst.bytes, sizeof(drop.dst));
+	fill_origin(key, &drop);
 	memcpy(drop.interface, value->interface, sizeof(drop.interface));
 	drop.interface[sizeof(drop.interface) - 1] = '\0';
 	if (key->has & DROP_HAS_REASON)

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "bpf/drops.h"
+#include "bpf/nat.h"
 #include "drop_names.h"
 #include "engine/map.h"
 #include "engine/program_set.h"
@@ -25,6 +26,8 @@ struct drop_programs {
 	struct program_set set;
 	struct attach_point points[2];
 	bool has_reasons;
+	bool has_nat; /* the entries of conntrack can be read */
+	struct nat_layout nat;
 	struct drop_state *state;	     /* mapped */
 	int drops_fd, rest_fd, functions_fd; /* descriptors of the set's maps */
 };

@@ -4,6 +4,7 @@
 #include "base/util.h"
 #include "drops.skel.h"
 #include "engine/map.h"
+#include "engine/store.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -30,6 +31,9 @@ static int prepare_drops(struct bpf_object *object, void *ctx)
 	if (!rodata)
 		return -ENOENT;
 	rodata->config_has_reason = programs->has_reasons;
+	rodata->config_has_nat = programs->has_nat;
+	memcpy((void *)&rodata->config_nat, &programs->nat,
+	       sizeof(programs->nat));
 	return 0;
 }
 
@@ -37,6 +41,8 @@ static int try_variant(struct drop_programs *programs,
 		       const struct variant *variant, const struct log *log)
 {
 	*programs = (struct drop_programs){
+		.nat = programs->nat,
+		.has_nat = programs->has_nat,
 		.set = { .name = "drops_bpf",
 			 .elf = drops_bpf__elf_bytes,
 			 .doing = "load BPF programs for dropped packets",
@@ -79,8 +85,10 @@ static int load_variant(struct drop_programs *programs, bool no_reasons,
 int drop_programs_open(struct drop_programs *programs, bool no_reasons,
 		       const struct log *log)
 {
-	int err = load_variant(programs, no_reasons, log ?: &silent);
+	int err;
 
+	programs->has_nat = !nat_find_layout(&programs->nat, &silent);
+	err = load_variant(programs, no_reasons, log ?: &silent);
 	if (err) {
 		*programs = (struct drop_programs){ 0 };
 		return err;

@@ -109,10 +109,19 @@ static bool is_match(const struct filter *filter, const struct netobs_drop *drop
 
 	if (!filter)
 		return true;
+	if (!(drop->record.has & NETOBS_DROP_HAS_ADDRS))
+		return false;
 	memcpy(tuple.src, drop->src, sizeof(tuple.src));
 	memcpy(tuple.dst, drop->dst, sizeof(tuple.dst));
-	return drop->record.has & NETOBS_DROP_HAS_ADDRS &&
-	       filter_match_tuple(filter, &tuple);
+	if (filter_match_tuple(filter, &tuple))
+		return true;
+	if (!(drop->record.has & NETOBS_DROP_HAS_ORIG))
+		return false;
+	memcpy(tuple.src, drop->orig_src, sizeof(tuple.src));
+	memcpy(tuple.dst, drop->orig_dst, sizeof(tuple.dst));
+	tuple.src_port = drop->orig_src_port;
+	tuple.dst_port = drop->orig_dst_port;
+	return filter_match_tuple(filter, &tuple);
 }
 
 /* Some of what is in no entry of its own may be what the filter matches. */

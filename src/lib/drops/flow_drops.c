@@ -22,10 +22,14 @@ struct drop_tuple {
 
 _Static_assert(sizeof(struct drop_tuple) == 40, "no padding: it is hashed");
 
+/* What NAT has changed has two, and is found by either. */
+enum { AT_DROP, CAME_IN, TUPLES };
+
 struct waiting_drop {
-	struct waiting_drop *next; /* an older one of its tuple */
+	struct waiting_drop *next[TUPLES]; /* an older one of each tuple */
 	TAILQ_ENTRY(waiting_drop) by_age;
-	struct drop_tuple tuple;
+	struct drop_tuple tuples[TUPLES];
+	uint32_t n_tuples;
 	uint32_t netns, ifindex;
 	uint32_t reason;
 	bool has_reason;
@@ -37,13 +41,45 @@ struct waiting_drop {
 
 /* ---- Waiting ---------------------------------------------------------------------------- */
 
+/* The older one in the list of that tuple. */
+static struct waiting_drop **next_of(struct waiting_drop *drop,
+				     const struct drop_tuple *tuple)
+{
+	const bool is_first =
+		!memcmp(&drop->tuples[AT_DROP], tuple, sizeof(*tuple));
+
+	return &drop->next[is_first ? AT_DROP : CAME_IN];
+}
+
+static void remove_tuple(struct flow_drops *drops, struct waiting_drop *drop,
+			 const struct drop_tuple *tuple)
+{
+	struct waiting_drop *first = slots_pointer(&drops->by_tuple, tuple);
+	struct waiting_drop **at = &first;
+
+	while (*at != drop)
+		at = next_of(*at, tuple);
+	*at = *next_of(drop, tuple);
+	if (first)
+		slots_set_pointer(&drops->by_tuple, tuple, sizeof(*tuple), first);
+	else
+		slots_remove(&drops->by_tuple, tuple);
+}
+
 /* @return false: no memory */
 static bool add_waiting(struct flow_drops *drops, struct waiting_drop *drop)
 {
-	drop->next = slots_pointer(&drops->by_tuple, &drop->tuple);
-	if (!slots_set_pointer(&drops->by_tuple, &drop->tuple,
-			       sizeof(drop->tuple), drop))
+	for (uint32_t i = 0; i < drop->n_tuples; i++) {
+		const struct drop_tuple *tuple = &drop->tuples[i];
+
+		drop->next[i] = slots_pointer(&drops->by_tuple, tuple);
+		if (slots_set_pointer(&drops->by_tuple, tuple, sizeof(*tuple),
+				      drop))
+			continue;
+		while (i-- > 0)
+			remove_tuple(drops, drop, &drop->tuples[i]);
 		return false;
+	}
 	TAILQ_INSERT_HEAD(&drops->waiting, drop, by_age);
 	drops->n_waiting++;
 	count_add(&drops->counts.pending, &drop->count);
@@ -52,18 +88,8 @@ static bool add_waiting(struct flow_drops *drops, struct waiting_drop *drop)
 
 static void remove_waiting(struct flow_drops *drops, struct waiting_drop *drop)
 {
-	struct waiting_drop *first =
-		slots_pointer(&drops->by_tuple, &drop->tuple);
-	struct waiting_drop **at = &first;
-
-	while (*at != drop)
-		at = &(*at)->next;
-	*at = drop->next;
-	if (first)
-		slots_set_pointer(&drops->by_tuple, &drop->tuple,
-				  sizeof(drop->tuple), first);
-	else
-		slots_remove(&drops->by_tuple, &drop->tuple);
+	for (uint32_t i = 0; i < drop->n_tuples; i++)
+		remove_tuple(drops, drop, &drop->tuples[i]);
 	TAILQ_REMOVE(&drops->waiting, drop, by_age);
 	drops->n_waiting--;
 	drops->counts.pending.packets -= drop->count.packets;
@@ -103,24 +129,48 @@ static void set_tuple(struct drop_tuple *tuple, const uint8_t src[16],
 	tuple->dst_port = dst_port;
 }
 
+/* @return whether both have the same tuples */
+static bool has_tuples_of(const struct waiting_drop *drop,
+			  const struct waiting_drop *other)
+{
+	return drop->n_tuples == other->n_tuples &&
+	       !memcmp(drop->tuples, other->tuples,
+		       drop->n_tuples * sizeof(*drop->tuples));
+}
+
 /*
- * Find a drop with the same tuple, place and reason that has not waited for long, to add to it:
+ * Find a drop with the same tuples, place and reason that has not waited for long, to add to it:
  * packets of a tuple that are dropped all the time take few entries and leave room for others.
  */
 static struct waiting_drop *find_waiting(struct flow_drops *drops,
-					 const struct netobs_drop *drop,
-					 const struct drop_tuple *tuple)
+					 const struct waiting_drop *drop)
 {
-	const bool has_reason = drop->record.has & NETOBS_DROP_HAS_REASON;
+	const struct drop_tuple *tuple = &drop->tuples[AT_DROP];
 	struct waiting_drop *it = slots_pointer(&drops->by_tuple, tuple);
 
-	while (it &&
-	       (drops->flip_ns - it->first_flip_ns >
-			drops->wait_ns / WAITING_PARTS ||
-		it->netns != drop->netns_inode || it->ifindex != drop->ifindex ||
-		it->has_reason != has_reason || it->reason != drop->reason))
-		it = it->next;
+	while (it && (drops->flip_ns - it->first_flip_ns >
+			      drops->wait_ns / WAITING_PARTS ||
+		      it->netns != drop->netns || it->ifindex != drop->ifindex ||
+		      it->has_reason != drop->has_reason ||
+		      it->reason != drop->reason || !has_tuples_of(it, drop)))
+		it = *next_of(it, tuple);
 	return it;
+}
+
+static void set_tuples(struct waiting_drop *waiting,
+		       const struct netobs_drop *drop)
+{
+	struct drop_tuple *tuples = waiting->tuples;
+
+	set_tuple(&tuples[AT_DROP], drop->src, drop->dst, drop->src_port,
+		  drop->dst_port);
+	waiting->n_tuples = 1;
+	if (drop->record.has & NETOBS_DROP_HAS_ORIG) {
+		set_tuple(&tuples[CAME_IN], drop->orig_src, drop->orig_dst,
+			  drop->orig_src_port, drop->orig_dst_port);
+		waiting->n_tuples = TUPLES;
+	}
+	tuples[AT_DROP].proto = tuples[CAME_IN].proto = drop->protocol;
 }
 
 static void make_wait(struct flow_drops *drops, const struct netobs_drop *drop)
@@ -131,9 +181,7 @@ static void make_wait(struct flow_drops *drops, const struct netobs_drop *drop)
 		count_add(&drops->counts.no_room, drop);
 		return;
 	}
-	set_tuple(&waiting->tuple, drop->src, drop->dst, drop->src_port,
-		  drop->dst_port);
-	waiting->tuple.proto = drop->protocol;
+	set_tuples(waiting, drop);
 	waiting->netns = drop->netns_inode;
 	waiting->ifindex = drop->ifindex;
 	waiting->reason = drop->reason;
@@ -141,7 +189,7 @@ static void make_wait(struct flow_drops *drops, const struct netobs_drop *drop)
 	count_add(&waiting->count, drop);
 	waiting->last_ns = drop->last_ns;
 	waiting->first_flip_ns = waiting->flip_ns = drops->flip_ns;
-	known = find_waiting(drops, drop, &waiting->tuple);
+	known = find_waiting(drops, waiting);
 	if (known) { /* it waits anew, with what was there */
 		waiting->first_flip_ns = known->first_flip_ns;
 		count_add(&waiting->count, &known->count);
@@ -274,7 +322,7 @@ static void take_tuple(struct flow_drops *drops, struct netobs_flow *record,
 		dst_port = (uint16_t)(record->icmp_type << 8 | record->icmp_code);
 	set_tuple(&tuple, src, dst, src_port, dst_port);
 	for (drop = slots_pointer(&drops->by_tuple, &tuple); drop; drop = next) {
-		next = drop->next;
+		next = *next_of(drop, &tuple);
 		if (!was_seen(drops, record, drop))
 			continue;
 		add_drop(drops, record, drop, last_ns);

@@ -2,8 +2,9 @@
 /*
  * Finds the flow that a dropped packet belonged to. Programs of packets have no part in it: drops
  * of an interval are read (drops/drop_feed.h) before its flows, and wait here, by their tuples,
- * until a record of their flow is filled. The tuple is the one that the packet had when it was
- * dropped, so it may be the flow's own or, with translations, the one before or after NAT.
+ * until a record of their flow is filled. A drop has the tuple of the packet when it was dropped and,
+ * behind NAT, the one with which it came into the namespace. A flow has its own and, with translations,
+ * the ones before and after NAT. One in common is enough.
  *
  * A tuple may be in use in several network namespaces at once. So a drop belongs to a flow only if it
  * was in a namespace where the flow was seen, or behind the pair of interfaces by which packets of it
@@ -24,7 +25,7 @@
 #include <sys/queue.h>
 
 enum {
-	FLOW_DROPS_MAX = 1 << 16, /* drops that wait: 9 MiB */
+	FLOW_DROPS_MAX = 1 << 16, /* drops that wait: 14 MiB */
 };
 
 /* Since the beginning: all = in_flows + pending + no_flow + no_tuple + no_room. */

@@ -2,6 +2,7 @@
 # Needs: nftables
 """Things that drop packets, and the counters of the kernel that know how many."""
 
+import collections
 import contextlib
 import json
 import os
@@ -29,6 +30,21 @@ def nft_packets(ns, comment):
 
 def cause_of(record):
     return record.get("PktDropLatestDropCause", "").removeprefix(PREFIX)
+
+
+PARTS = ("in_flows", "pending", "no_flow", "no_tuple", "no_room")
+
+
+def check_identity(test, result):
+    """@return what the statistics say of drops"""
+    result.check_conservation()
+    found = collections.Counter(result.stats.get("drops", {}))
+    for unit, member in (("packets", "PktDropPackets"), ("bytes", "PktDropBytes")):
+        test.assertEqual(found[unit], sum(found[f"{part}_{unit}"] for part in PARTS), found)
+        test.assertEqual(found[f"in_flows_{unit}"],
+                         sum(one.get(member, 0) for one in result.records), found)
+    test.assertEqual(0, found["pending_packets"])
+    return found
 
 
 class Scenario:

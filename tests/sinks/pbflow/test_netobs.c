@@ -56,6 +56,8 @@ enum {
 	DROP_ADDRS = NETOBS_DROP_HAS_ADDRS,
 	DROP_PORTS = NETOBS_DROP_HAS_PORTS,
 	DROP_REASON = NETOBS_DROP_HAS_REASON,
+	DROP_ORIG = NETOBS_DROP_HAS_ORIG,
+	DROP_ORIG_PORTS = NETOBS_DROP_HAS_ORIG_PORTS,
 	TRACE_REASON = NETOBS_TRACE_HAS_REASON,
 	OWNER = NETOBS_TRACE_HAS_OWNER,
 	WROTE = NETOBS_JOURNEY_HAS_SEND,
@@ -195,6 +197,10 @@ static const struct row drop_rows[] = {
 	DROP(interface, TEXT, 0, interface),
 	DROP(if_index, NUMBER, 0, ifindex),
 	DROP(netns_inode, NUMBER, 0, netns_inode),
+	DROP(orig_src_addr, ADDRESS, DROP_ORIG, orig_src),
+	DROP(orig_dst_addr, ADDRESS, DROP_ORIG, orig_dst),
+	DROP(orig_src_port, NUMBER, DROP_ORIG_PORTS, orig_src_port),
+	DROP(orig_dst_port, NUMBER, DROP_ORIG_PORTS, orig_dst_port),
 };
 
 static const struct row trace_rows[] = {

@@ -250,20 +250,21 @@ enum layout_kind record_from_flow(struct record_flow *record,
 /* A field at its position in the template; 0 octets: there is none. */
 struct slot {
 	struct record_field field;
-	uint16_t octets; /* of an address: of IPv6 */
+	uint16_t octets;  /* of an address: of IPv6 */
+	bool has_variant; /* the template of IPv4 has 4 octets */
 };
 
 enum { SLOTS_MAX = 64 };
 
 #define SLOT_none(...)
 #define SLOT_all(kind, member, type, has, at, octets, ...) \
-	[at] = { RECORD_FIELD(kind, member, type, has), octets },
+	[at] = { RECORD_FIELD(kind, member, type, has), octets, false },
 #define SLOT_own SLOT_all
 #define SLOT_text SLOT_all
 #define SLOT_time(kind, member, type, has, at, ...) \
 	SLOT_all(kind, member, type, has, at, 8)
 #define SLOT_address(kind, member, type, has, at, ...) \
-	SLOT_all(kind, member, type, has, at, 16)
+	[at] = { RECORD_FIELD(kind, member, type, has), 16, true },
 #define SLOT_OF(kind, member, type, has, set, ...) \
 	SLOT_##set(kind, member, type, has, __VA_ARGS__)
 #define SLOT_EXPANDED(...) SLOT_OF(__VA_ARGS__)
@@ -349,10 +350,9 @@ enum layout_kind record_from_other(uint8_t *to, const struct netobs_record *reco
 	memset(to, 0, RECORD_OTHER_SIZE);
 	for (int i = 0; i < SLOTS_MAX; i++) {
 		const struct slot *slot = &slots[i];
-		const bool is_address = slot->field.type == RECORD_address ||
-					slot->field.type == RECORD_local;
-		const size_t octets = is_address && is_v4 ? slot->octets / 4 :
-							    slot->octets;
+		const size_t octets = slot->has_variant && is_v4 ?
+					      slot->octets / 4 :
+					      slot->octets;
 
 		if (octets && record_is_known(&slot->field, record))
 			put_slot(to, slot, octets, record);

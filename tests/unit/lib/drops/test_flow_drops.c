@@ -232,6 +232,54 @@ CASE(tuples_before_and_after_translation_are_the_flows)
 	assert_has(&flow, 7);
 }
 
+/* The tuple with which it came into its namespace. */
+static void set_origin(struct netobs_drop *drop, uint8_t src, uint8_t dst)
+{
+	drop->record.has |= NETOBS_DROP_HAS_ORIG | NETOBS_DROP_HAS_ORIG_PORTS;
+	set_end(drop->orig_src, &drop->orig_src_port, src);
+	set_end(drop->orig_dst, &drop->orig_dst_port, dst);
+}
+
+/* Between two translations, a packet has a tuple that no record has. */
+CASE(a_drop_is_found_by_the_tuple_with_which_it_came_in)
+{
+	struct netobs_drop drop = drop_of(1, 4, 5), other = drop_of(1, 4, 3);
+	struct netobs_flow flow = flow_of(1, 2), another = flow_of(1, 3);
+
+	set_origin(&drop, 1, 2);
+	set_origin(&other, 1, 3);
+	note(f, &drop);
+	note(f, &other);
+	fill(f, &flow);
+	assert_has(&flow, 5);
+	fill(f, &another);
+	assert_has(&another, 3);
+	assert_int_equal(f->drops.n_waiting, 0);
+}
+
+CASE(a_drop_with_two_tuples_is_taken_once)
+{
+	struct netobs_drop drop = drop_of(3, 4, 5), plain = drop_of(3, 4, 2);
+	struct netobs_flow inside = flow_of(1, 2), outside = flow_of(3, 4);
+
+	set_origin(&drop, 1, 2);
+	note(f, &drop);
+	note(f, &drop);
+	note(f, &plain);
+	assert_int_equal(f->drops.n_waiting, 2);
+	fill(f, &inside);
+	assert_has(&inside, 10);
+	fill(f, &outside);
+	assert_has(&outside, 2);
+	note(f, &drop);
+	outside = flow_of(3, 4);
+	fill(f, &outside);
+	assert_has(&outside, 5);
+	inside = flow_of(1, 2);
+	fill(f, &inside);
+	assert_has(&inside, 0);
+}
+
 CASE(types_of_icmp_are_ports)
 {
 	struct netobs_drop drop = drop_of(1, 2, 5);
@@ -357,6 +405,19 @@ TEST(random_drops_are_as_in_a_model)
 
 		f.drops.flip_ns = now;
 		drop.netns_inode = netns ? OTHER_NETNS : NETNS;
+		/* By which of its tuples a record finds it makes no difference. */
+		switch (test_below(3)) {
+		case 0: /* no record has this one */
+			set_origin(&drop, 99, (uint8_t)test_below(FLOWS));
+			break;
+		case 1:
+			set_origin(&drop, (uint8_t)at, (uint8_t)(at / 2));
+			set_end(drop.src, &drop.src_port,
+				(uint8_t)(100 + test_below(FLOWS)));
+			break;
+		default:
+			break;
+		}
 		note(&f, &drop);
 		model->waiting[at][netns][now] += drop.packets;
 		if (test_below(3) == 0)
