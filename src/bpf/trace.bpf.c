@@ -199,8 +199,7 @@ static __always_inline void take_probe(const struct sock *sk,
 	if ((__s32)(cb.ack_seq - tp->snd_una) > 0 &&
 	    (__s32)(cb.ack_seq - tp->snd_nxt) <= 0)
 		note_acked(&found, &ends, sk, tp->snd_una, cb.ack_seq);
-	turn(&ends);
-	found.direction ^= 1;
+	turn_found(&ends, &found);
 	note_receiver(&found, sk, tp);
 	point = point_of(sk, TRACE_SEGMENT, cb.seq, data_length(&cb));
 	point.buffer = skb;
@@ -449,22 +448,23 @@ int netobs_tr_init(struct bpf_iter__task_file *ctx)
 {
 	const struct tcp_sock *tp = socket_of(ctx);
 	const struct sock *sk = (const void *)tp;
-	struct trace_stream *sent, *received;
+	struct trace_stream *stream;
 	struct found found;
 	struct ends ends;
 
 	if (!tp || !find_socket(sk, NULL, &ends, &found))
 		return 0;
-	sent = stream_of(&found);
-	found.direction ^= 1;
-	received = stream_of(&found);
-	sent->written = tp->write_seq;
+	stream = stream_of(&found);
+	stream->written = tp->write_seq;
 	/* A SYN takes a sequence number, too. */
-	sent->acked = sk->__sk_common.skc_state == TCP_SYN_SENT ? tp->write_seq :
-								  tp->snd_una;
-	sent->known |= TRACE_KNOWS_WRITTEN | TRACE_KNOWS_ACKED;
-	received->ready = last_received(sk, tp);
-	received->read = tp->copied_seq;
-	received->known |= TRACE_KNOWS_READY | TRACE_KNOWS_READ;
+	stream->acked = sk->__sk_common.skc_state == TCP_SYN_SENT ?
+				tp->write_seq :
+				tp->snd_una;
+	stream->known |= TRACE_KNOWS_WRITTEN | TRACE_KNOWS_ACKED;
+	found.direction ^= !has_one_direction(&found);
+	stream = stream_of(&found);
+	stream->ready = last_received(sk, tp);
+	stream->read = tp->copied_seq;
+	stream->known |= TRACE_KNOWS_READY | TRACE_KNOWS_READ;
 	return 0;
 }

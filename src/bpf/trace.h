@@ -81,6 +81,14 @@ static inline int trace_is_lower(const struct ip_addr *one, __u16 one_port,
 	return one_port < other_port;
 }
 
+/* @return whether both are one end, of a socket that is connected to itself */
+static inline int trace_is_self(const struct ip_addr *one, __u16 one_port,
+				const struct ip_addr *other, __u16 other_port)
+{
+	return !((one->lanes[0] ^ other->lanes[0]) |
+		 (one->lanes[1] ^ other->lanes[1]) | (one_port ^ other_port));
+}
+
 /* @return the index in trace_ports of a tuple, equal for both directions */
 static inline __u32 trace_ports_index(__u16 one, __u16 other)
 {
@@ -119,6 +127,8 @@ struct trace_stream {
 enum trace_ends {
 	TRACE_ENDS_BOTH = 3, /* each direction has had a FIN, or one a RST */
 	TRACE_ENDS_CLOSED = 1 << 2, /* a socket of the connection is closed */
+	TRACE_ENDS_SELF =
+		1 << 3, /* the socket is connected to itself: there is one direction */
 };
 
 /* The slot of a connection. */

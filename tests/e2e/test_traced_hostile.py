@@ -164,6 +164,30 @@ class Confusion(Hostile):
             for direction in range(2):
                 self.check_once(own, direction, size[direction], f"{number}")
 
+    def test_a_socket_that_is_connected_to_itself_has_one_direction(self):
+        of_this = "--pid", str(os.getpid())
+        for number, (is_older, options) in enumerate(((False, ()), (True, ()), (True, of_this))):
+            port, size = self.port + 1 + number, 0
+            with self.host, socket.socket() as own:
+                own.bind((CLIENT, port))
+                if is_older:
+                    own.connect((CLIENT, port))
+                tracer = Tracer(self, port, *options)
+                if not is_older:
+                    own.connect((CLIENT, port))
+                for _ in range(10):
+                    sent = self.random.randint(1, 20_000)
+                    own.sendall(bytes(sent))
+                    self.assertEqual(len(own.recv(sent, socket.MSG_WAITALL)), sent)
+                    size += sent
+            journeys = tracer.stop()
+            self.assertEqual({one["Direction"] for one in journeys}, {0}, self.where)
+            ranges, double = bytes_of(journeys, 0)
+            self.assertEqual(([end - begin for begin, end in ranges], double), ([size], 0), self.where)
+            if self.has_sockets:
+                for one in journeys:
+                    self.assertEqual(one["Steps"][-1]["Point"], "read", f"{self.where}: {one}")
+
     def test_a_socket_that_is_passed_on_has_the_reader_as_owner(self):
         tracer = self.tracer()
         client, server = self.pair()

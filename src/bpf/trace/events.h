@@ -408,7 +408,10 @@ static __always_inline bool add_conn(const struct trace_tuple *tuple,
 	conn->max_events = 0;
 	conn->events = 0;
 	conn->others = conn->bounds = 0;
-	conn->ends = 0;
+	conn->ends = trace_is_self(&ends->src, ends->src_port, &ends->dst,
+				   ends->dst_port) ?
+			     TRACE_ENDS_SELF :
+			     0;
 	conn->sockets[0] = conn->sockets[1] = 0;
 	conn->other_netns = 0;
 	conn->last_ns = bpf_ktime_get_boot_ns();

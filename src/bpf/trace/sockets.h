@@ -56,6 +56,18 @@ static __always_inline void turn(struct ends *ends)
 	ends->is_turned = !from.is_turned;
 }
 
+static __always_inline bool has_one_direction(const struct found *found)
+{
+	return found->conn->ends & TRACE_ENDS_SELF;
+}
+
+/* Turn both from what a socket sends to what it receives. */
+static __always_inline void turn_found(struct ends *ends, struct found *found)
+{
+	turn(ends);
+	found->direction ^= !has_one_direction(found);
+}
+
 static __always_inline bool has_ports_of(const struct sock *sk)
 {
 	return has_ports(port_of(sk), bpf_ntohs(sk->__sk_common.skc_dport));
@@ -194,8 +206,7 @@ static __always_inline void note_read(const struct sock *sk)
 	last = last_received(sk, tp);
 	if ((__s32)(read - last) > 0)
 		read = last;
-	turn(&ends);
-	found.direction ^= 1;
+	turn_found(&ends, &found);
 	stream = stream_of(&found);
 	if (stream->known & TRACE_KNOWS_READ)
 		emit_moved(&found, &ends, sk, TRACE_READ, stream->read, read);
@@ -218,8 +229,7 @@ static __noinline int note_ready(const struct sock *sk)
 	if (!tp)
 		return 0;
 	ready = last_received(sk, tp);
-	turn(&ends);
-	found.direction ^= 1;
+	turn_found(&ends, &found);
 	stream = stream_of(&found);
 	if (stream->known & TRACE_KNOWS_READY)
 		emit_moved(&found, &ends, sk, TRACE_READY, stream->ready, ready);

@@ -408,6 +408,14 @@ static void count_ports(const struct trace_programs *programs,
 	__atomic_add_fetch(&programs->ports[index], one, __ATOMIC_RELAXED);
 }
 
+/* @return whether the socket of a TCP connection is connected to itself */
+static bool is_self(const struct trace_tuple *tuple)
+{
+	return tuple->proto == IPPROTO_TCP &&
+	       trace_is_self(&tuple->addrs[0], tuple->ports[0],
+			     &tuple->addrs[1], tuple->ports[1]);
+}
+
 /* Add a connection as netobs_trace_claim() and add_conn() of trace/events.h do. */
 int trace_programs_add(struct trace_programs *programs,
 		       const struct trace_tuple *tuple, bool is_turned,
@@ -426,6 +434,8 @@ int trace_programs_add(struct trace_programs *programs,
 			continue;
 		memset(&conn->is_rejected, 0,
 		       sizeof(*conn) - offsetof(struct trace_conn, is_rejected));
+		if (is_self(tuple))
+			conn->ends = TRACE_ENDS_SELF;
 		conn->id = id;
 		if (!bpf_map_update_elem(programs->faces_fd, tuple, &face,
 					 BPF_NOEXIST)) {

@@ -127,6 +127,10 @@ int64_t traced_note(struct traced *traced, const struct trace_report *report)
 {
 	struct traced_stream *stream = &traced->streams[report->direction & 1];
 	const uint32_t seq = data_seq(report);
+	const uint8_t directions = trace_is_self(&report->src, report->src_port,
+						 &report->dst, report->dst_port) ?
+					   BOTH :
+					   1 << (report->direction & 1);
 
 	traced->last_ns = max_u64(traced->last_ns, report->time_ns);
 	note_owner(traced, report);
@@ -138,10 +142,10 @@ int64_t traced_note(struct traced *traced, const struct trace_report *report)
 	if (report->tcp_flags & FLAG_RST)
 		traced->n_fins = BOTH;
 	if (report->tcp_flags & FLAG_FIN)
-		traced->n_fins |= 1 << (report->direction & 1);
+		traced->n_fins |= directions;
 	if (!has_seq(report))
 		return stream->last;
-	traced->seen |= 1 << (report->direction & 1);
+	traced->seen |= directions;
 	if (!stream->is_known) {
 		stream->is_known = true;
 		stream->has_first = report->tcp_flags & FLAG_SYN;

@@ -29,6 +29,7 @@ static struct trace_report make_report(uint8_t point, uint8_t direction,
 		.direction = direction,
 		.seq = seq,
 		.tcp_flags = flags,
+		.src_port = 1,
 	};
 }
 
@@ -169,6 +170,19 @@ CASE(a_syn_without_an_answer_is_over_soon)
 	assert_true(is_over_after(traced, UNANSWERED_NS));
 	note(traced, 1, 500, SYN | ACK);
 	assert_false(is_over_after(traced, UNANSWERED_NS));
+}
+
+/* Of a socket that is connected to itself, all is of direction 0. */
+CASE(one_direction_may_be_all)
+{
+	struct trace_report report = make_report(TRACE_QUEUE, 0, 100, SYN);
+
+	report.dst_port = report.src_port;
+	traced_note(traced, &report);
+	assert_false(is_over_after(traced, UNANSWERED_NS));
+	report.tcp_flags = FIN;
+	traced_note(traced, &report);
+	assert_true(is_over_after(traced, HALF_CLOSED_NS));
 }
 
 CASE(it_is_over_some_time_after_both_ends)
