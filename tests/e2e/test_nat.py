@@ -7,6 +7,7 @@ Rules, protocols and traffic are random.
 """
 
 import collections
+import itertools
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ import socket
 import time
 
 from lib import bpf
+from lib import frames as f
 from lib import lab
 from lib import nat
 from lib import observer
@@ -22,6 +24,15 @@ CONNECTIONS = int(os.environ.get("NETOBS_TEST_NAT", "10000"))
 NAT_FIELDS = ("XlatSrcAddr", "XlatDstAddr", "XlatSrcPort", "XlatDstPort", "OrigSrcAddr",
               "OrigDstAddr", "OrigSrcPort", "OrigDstPort", "ZoneId")
 BASE, ZONES = nat.BASE, nat.ZONES
+# By which name records have a tunnel, its protocol and port, and what makes a packet the payload.
+TUNNELS = (
+    *((name, f.UDP, *tunnel) for name, tunnel in f.UDP_TUNNELS.items()),
+    ("gre", f.GRE, 0, lambda kind, packet: f.gre(7, kind, packet)),
+    ("ipip", f.IPIP, 0, lambda _, packet: packet),
+    ("ipip", f.IP6, 0, lambda _, packet: packet),
+)
+TRANSLATED_CLIENTS = {"masquerade": ("10.0.1.10", "fd01::10"), "snat": ("10.0.1.11", "fd01::11"),
+                      "dnat": ("10.0.1.12", "fd01::12")}
 
 
 class Nat(nat.RandomNatTest):
@@ -427,6 +438,83 @@ class Nat(nat.RandomNatTest):
             self.assertEqual(outer.before[between], {nat.other_of(record, "Xlat")}, record)
             self.assertEqual((self.PUBLIC, inside),
                              (record["XlatSrcAddr"], record["XlatDstAddr"]))
+
+    def test_tunnels_that_pass_count_once(self):
+        """With what is in them: the router translates outer addresses only."""
+        rules = []
+        for is_ipv6, ip, pool, server in ((0, "ip", self.POOL, self.SERVER),
+                                          (1, "ip6", self.POOL6, self.SERVER6)):
+            masquerade, snat, dnat = (one[is_ipv6] for one in TRANSLATED_CLIENTS.values())
+            rules += (f"post oifname rs {ip} saddr {masquerade} masquerade",
+                      f"post {ip} saddr {snat} snat {ip} to {pool}",
+                      f"pre {ip} saddr {dnat} dnat {ip} to {server}")
+        self.rules(BASE + "".join(f"add rule inet nat {rule}\n" for rule in rules))
+        # Else masquerading might take it.
+        self.router.ip("addr", "del", f"{self.POOL6}/64", "dev", "rs")
+        for addresses in TRANSLATED_CLIENTS.values():
+            self.router.neighbour("rc", self.client_macs[0], *addresses)
+        self.check_tunnels("--nat")
+        self.check_tunnels()
+
+    def make_tunnels(self):
+        """@return the frames there and back, and {tuple inside: (packets, kind, outer addresses)}"""
+        frames, sent = ([], []), {}
+        for number, (tunnel, kind, is_ipv6) in enumerate(itertools.product(
+                TUNNELS, TRANSLATED_CLIENTS, (False, True)), 1):
+            name, proto, port, wrap = tunnel
+            client = TRANSLATED_CLIENTS[kind][is_ipv6]
+            server, public, router, pool = (
+                (self.SERVER6, self.PUBLIC6, "fd02::1", self.POOL6) if is_ipv6 else
+                (self.SERVER, self.PUBLIC, "10.0.2.1", self.POOL))
+            there = client, public if kind == "dnat" else server
+            back = server, {"masquerade": router, "snat": pool, "dnat": client}[kind]
+            inside = f"172.16.{number}.1", f"172.17.{number}.1"
+            if proto == f.IP6 or (proto != f.IPIP and self.random.random() < 0.5):
+                inside = f"fd16::{number}", f"fd17::{number}"
+            for flow, way in itertools.product(range(3), range(2)):
+                src, dst = inside[::1 - 2 * way]
+                ports = (1000 + flow, 80)[::1 - 2 * way]
+                inner = self.random.choice((f.UDP, f.TCP))
+                packet = f.udp(*ports) if inner == f.UDP else f.tcp(*ports, f.SYN | way * f.ACK)
+                payload = wrap(*f.ip(src, dst, inner, packet))
+                outer = (there, back)[way]
+                if proto == f.UDP:
+                    payload = f.udp(port, port, payload)
+                frame = f.ether(*((self.client_macs, self.server_macs)[way][::-1]),
+                                *f.ip(*outer, proto, payload))
+                count = self.random.randint(1, 9)
+                frames[way].extend([frame] * count)
+                sent[nat.Tuple(inner, src, dst, *ports)] = count, name, *outer
+        return frames, sent
+
+    def check_tunnels(self, *arguments):
+        (there, back), sent = self.make_tunnels()
+        self.random.shuffle(there)
+        self.random.shuffle(back)
+        watch = observer.Observer(self.lab, self.router, *arguments, "-i", "rc", "-i", "rs",
+                                  "--interval", "60").wait_attached(
+            (self.router, "rc"), (self.router, "rs"))
+        self.client.send_frames("eth0", there)
+        lab.await_quiet()
+        self.server.send_frames("eth0", back)
+        lab.await_quiet()
+        result = watch.stop()
+        result.check_conservation()
+        found = collections.defaultdict(list)
+        for record in result.records:
+            if "TunnelType" in record:
+                self.assertFalse(set(NAT_FIELDS) & set(record), record)
+                found[nat.tuple_of(record)].append(record)
+        self.assertEqual(set(sent), set(found))
+        for inside, (count, *known) in sent.items():
+            with self.subTest(inside):
+                records = found[inside]
+                self.assertEqual([count] * (1 if arguments else 2),
+                                 [one["Packets"] for one in records])
+                if arguments:
+                    self.assertEqual((*known, {"rc", "rs"}), (
+                        *(records[0][name] for name in ("TunnelType", "OuterSrcAddr", "OuterDstAddr")),
+                        set(records[0]["Interfaces"])))
 
     def test_a_tuple_used_again_names_the_right_client_or_none(self):
         """Two clients behind one address and port take turns; the table is emptied between."""

@@ -84,6 +84,8 @@ static int add_translations(struct features *features, struct pipeline *pipeline
 		.knows_zones = store->nat.has_zone,
 		.joins_faces = !(opts->flags & NETOBS_PER_INTERFACE),
 		.no_connect = is_disabled(opts, NETOBS_FEATURE_CONNECT),
+		.tunnel_addrs_fd = store_tunnel_addrs_fd(store),
+		.secret = &store->secret,
 	};
 	int err;
 

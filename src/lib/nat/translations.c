@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 #include "bpf/parse/headers.h"
+#include "bpf/store/hash.h"
 #include "host/host.h"
 #include "translation_search.h"
 
@@ -37,15 +38,21 @@ struct ends {
 	bool has_several; /* entries found several conversations */
 };
 
+/* @return whether the packets are in a tunnel that does not end on this host */
+static bool passes_in_tunnel(const struct translations *translations,
+			     const struct flow_key *key)
+{
+	const struct host *host = translations->host;
+
+	return key->tunnel && !(host && overlays_find(host, key));
+}
+
 /* In a tunnel that ends on this host, packets are translated before or after it. */
 static bool has_tuple(const struct translations *translations,
 		      const struct flow_key *key)
 {
-	const struct host *host = translations->host;
-
-	if (key->flags & KEY_NO_TRANSPORT)
-		return false;
-	return !key->tunnel || (host && overlays_find(host, key));
+	return !(key->flags & KEY_NO_TRANSPORT) &&
+	       !passes_in_tunnel(translations, key);
 }
 
 /* ---- As which flow an entry counts --------------------------------------------------- */
@@ -66,24 +73,82 @@ static bool is_icmp_error(const struct flow_key *key)
 }
 
 /*
- * A packet counts with the tuple that it had where it was seen first. If its tuple may come from
- * one of several translations, its first one is unknown; but the packet was counted where it came
- * in, unless a filter rejected it there. ICMP errors are treated alike, as their tuple does not
- * tell their translation.
+ * The origin of the outer packet of a tunnel that passes this host. No hops: it is not translated,
+ * or the kernel has forgotten the tunnel's addresses.
+ */
+static struct origin search_outer(struct translations *translations,
+				  const struct flow_entry *entry)
+{
+	/* Protocols of the outer packet; 0: no further one. */
+	static const uint8_t protos[TUNNEL_MAX][2] = {
+		[TUNNEL_VXLAN] = { IP_PROTO_UDP },
+		[TUNNEL_GENEVE] = { IP_PROTO_UDP },
+		[TUNNEL_GRE] = { IP_PROTO_GRE },
+		[TUNNEL_IPIP] = { IP_PROTO_IPIP, IP_PROTO_IPV6 },
+		[TUNNEL_GTPU] = { IP_PROTO_UDP },
+		[TUNNEL_SRV6] = { IP_PROTO_ETHERNET },
+	};
+	const uint8_t *proto = protos[entry->key.tunnel];
+	struct flow_entry outer = *entry;
+	struct origin origin = { 0 };
+	struct tunnel_addrs addrs;
+
+	if (!translations->table.known ||
+	    !tunnel_addrs_find(&translations->tunnels, entry, &addrs))
+		return origin;
+	outer.key.src = addrs.src;
+	outer.key.dst = addrs.dst;
+	outer.key.src_port = entry->outer_src_port;
+	outer.key.dst_port = entry->outer_dst_port;
+	outer.key.tunnel = TUNNEL_NONE;
+	/* A connection that begins in the tunnel does not begin one outside. */
+	outer.tally.attrs.marks = 0;
+	for (int i = 0;
+	     i < 2 && proto[i] && !origin.hops && !origin.is_ambiguous; i++) {
+		outer.key.proto = proto[i];
+		origin = search_origin(translations->host, &translations->table,
+				       &outer);
+	}
+	return origin;
+}
+
+static void set_outer(const struct translations *translations,
+		      const struct origin *origin, struct flow_key *key)
+{
+	const struct flow_key outer = { .src = origin->tuple.src,
+					.dst = origin->tuple.dst };
+
+	if (origin->hops)
+		key->outer_hash = hash_addrs(&outer, translations->secret->outer);
+}
+
+/*
+ * A packet counts with the tuple that it had where it was seen first; in a tunnel that passes this
+ * host, with the outer addresses that it had there. If these may come from one of several
+ * translations, the first ones are unknown; but the packet was counted where it came in, unless a
+ * filter rejected it there. ICMP errors are treated alike, as their tuple does not tell their
+ * translation.
  */
 static bool find_own_key(const struct flow_entry *entry, bool is_further,
 			 struct flow_key *key, void *ctx)
 {
-	const struct translations *translations = ctx;
+	struct translations *translations = ctx;
+	const bool passes = passes_in_tunnel(translations, &entry->key);
 	struct origin origin;
 
-	if (!has_tuple(translations, &entry->key))
+	if (!passes && entry->key.flags & KEY_NO_TRANSPORT)
 		return true;
-	origin = search_origin(translations->host, &translations->table, entry);
+	origin = passes ? search_outer(translations, entry) :
+			  search_origin(translations->host,
+					&translations->table, entry);
 	if (origin.is_ambiguous ||
-	    (translations->table.known && is_icmp_error(&entry->key)))
+	    (!passes && translations->table.known && is_icmp_error(&entry->key)))
 		return !is_further || !translations->host ||
 		       translations->host->is_filtered;
+	if (passes) {
+		set_outer(translations, &origin, key);
+		return true;
+	}
 	key->src = origin.tuple.src;
 	key->dst = origin.tuple.dst;
 	key->src_port = origin.tuple.src_port;
@@ -558,6 +623,7 @@ int translations_init(struct translations *translations,
 		.host = options->host,
 		.knows_zones = options->knows_zones,
 		.joins_faces = options->joins_faces,
+		.secret = options->secret,
 		.extra = { .size = sizeof(struct ends),
 			   .find_key = options->joins_faces ? find_own_key : NULL,
 			   .note = note_translation,
@@ -568,6 +634,7 @@ int translations_init(struct translations *translations,
 			   .end = end,
 			   .ctx = translations },
 	};
+	tunnel_addrs_init(&translations->tunnels, options->tunnel_addrs_fd);
 	return translation_table_init(&translations->table);
 }
 

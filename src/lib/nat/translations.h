@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "bpf/connect.h"
 #include "engine/program_set.h"
+#include "engine/tables.h"
 #include "bpf/nat.h"
 
 #include <bpf/libbpf.h>
@@ -124,6 +125,7 @@ uint64_t connects_skipped(const struct connects *connects);
  */
 uint64_t connects_skipped_udp(const struct connects *connects);
 
+struct hash_secret;
 struct host;
 
 /* ---- Translations of sockets ---------------------------------------------------------- */
@@ -207,6 +209,8 @@ struct translations_options {
 	bool knows_zones;	 /* the kernel has conntrack zones */
 	bool joins_faces; /* a flow has one record before and after translation */
 	bool no_connect; /* treat the kernel features for sockets as absent */
+	int tunnel_addrs_fd;		  /* see tunnel_addrs_init() */
+	const struct hash_secret *secret; /* of the programs; stays the caller's */
 };
 
 struct translations {
@@ -215,6 +219,8 @@ struct translations {
 	struct translation_table table;
 	struct socket_translations sockets;
 	bool knows_zones, joins_faces;
+	struct tunnel_addrs_cache tunnels;
+	const struct hash_secret *secret;
 	uint64_t ambiguous; /* flows with several possible translations that differ */
 	struct nat_event *later; /* reports that came during a drain */
 	uint32_t n_later, later_capacity;

@@ -4,9 +4,10 @@
 import socket
 import struct
 
-IPV4, IPV6, ARP = 0x0800, 0x86dd, 0x0806
+IPV4, IPV6, ARP, TEB = 0x0800, 0x86dd, 0x0806, 0x6558
 VLAN, QINQ, MPLS = 0x8100, 0x88a8, 0x8847
 ICMP, TCP, UDP, ICMPV6 = 1, 6, 17, 58
+IPIP, IP6, GRE = 4, 41, 47
 HOP_BY_HOP, ROUTING, FRAGMENT, DEST_OPTIONS = 0, 43, 44, 60
 
 FIN, SYN, RST, PSH, ACK, URG, ECE, CWR = (1 << bit for bit in range(8))
@@ -59,6 +60,13 @@ def ipv6(src, dst, proto, payload, hops=64, tclass=0):
                        socket.inet_pton(socket.AF_INET6, dst)) + payload
 
 
+def ip(src, dst, proto, payload):
+    """An ethertype and the packet."""
+    if ":" in src:
+        return IPV6, ipv6(src, dst, proto, payload)
+    return IPV4, ipv4(src, dst, proto, payload)
+
+
 def extension(following, size=8):
     """A hop-by-hop or destination options header: one PadN option."""
     return struct.pack("!BBBB", following, size // 8 - 1, 1, size - 4) + \
@@ -77,6 +85,31 @@ def fragment6(following, offset, more, ident):
 
 def udp(sport, dport, payload=b""):
     return struct.pack("!HHHH", sport, dport, 8 + len(payload), 0) + payload
+
+
+def vxlan(vni, frame):
+    return struct.pack("!II", 1 << 27, vni << 8) + frame
+
+
+def geneve(vni, kind, payload):
+    return struct.pack("!HHI", 0, kind, vni << 8) + payload
+
+
+def gtpu(teid, packet):
+    return struct.pack("!BBHI", 0x30, 255, len(packet), teid) + packet
+
+
+def gre(key, kind, payload):
+    return struct.pack("!HHI", 0x2000, kind, key) + payload
+
+
+# Tunnels over UDP: their ports, and what makes a packet the payload, by its ethertype.
+UDP_TUNNELS = {
+    "vxlan": (4789, lambda kind, packet: vxlan(7, ether(*INNER_MACS, kind, packet))),
+    "geneve": (6081, lambda kind, packet: geneve(7, kind, packet)),
+    "gtpu": (2152, lambda _, packet: gtpu(7, packet)),
+}
+INNER_MACS = "02:00:00:00:ff:01", "02:00:00:00:ff:02"
 
 
 def tcp(sport, dport, flags, payload=b"", options=b""):

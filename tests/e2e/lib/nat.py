@@ -232,11 +232,12 @@ class NatTest(lab.LabTest):
         self.ports = itertools.count(4000) # of those that ask, each once
         self.client, self.router, self.server = (
             self.lab.ns(tag, ipv6=True) for tag in ("client", "router", "server"))
-        self.lab.wire(self.client, "eth0", [f"{self.CLIENT}/24", f"{self.CLIENT6}/64"],
-                      self.router, "rc", ["10.0.1.1/24", "fd01::1/64"])
-        self.lab.wire(self.server, "eth0", [f"{self.SERVER}/24", f"{self.SERVER6}/64"],
-                      self.router, "rs",
-                      ["10.0.2.1/24", "fd02::1/64", f"{self.POOL}/24", f"{self.POOL6}/64"])
+        self.client_macs = self.lab.wire(
+            self.client, "eth0", [f"{self.CLIENT}/24", f"{self.CLIENT6}/64"],
+            self.router, "rc", ["10.0.1.1/24", "fd01::1/64"])
+        self.server_macs = self.lab.wire(
+            self.server, "eth0", [f"{self.SERVER}/24", f"{self.SERVER6}/64"], self.router, "rs",
+            ["10.0.2.1/24", "fd02::1/64", f"{self.POOL}/24", f"{self.POOL6}/64"])
         for ns, gateways in ((self.client, ("10.0.1.1", "fd01::1")),
                              (self.server, ("10.0.2.1", "fd02::1"))):
             for gateway in gateways:

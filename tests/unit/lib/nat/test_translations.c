@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "bpf/parse/headers.h"
+#include "bpf/store/hash.h"
 #include "nat/translation_search.h"
 #include "host/host.h"
 #include "lib_addr.h"
@@ -699,4 +700,191 @@ CASE(a_conversation_is_known_when_the_drain_has_ended)
 	assert_int_equal(conversation_at(t, &after, &same), 0);
 	assert_true(id);
 	assert_true(id == same);
+}
+
+/* ---- Tunnels that pass ---------------------------------------------------------------- */
+
+/* Later than TRANSLATION_SLACK_NS: a SYN outside would be that of a connection of its own. */
+enum { LATER_MS = 2 * SECOND };
+
+static const struct hash_secret secret = { .outer = { 3, 5, 7, 11, 13, 17, 19,
+						      23 } };
+
+static void begin_again(struct translations *translations)
+{
+	static const struct translations_options options = {
+		.joins_faces = true,
+		.tunnel_addrs_fd = -1,
+		.secret = &secret,
+	};
+
+	translations_close(translations);
+	assert_int_equal(translations_init(translations, &options), 0);
+}
+
+static uint32_t outer_hash_of(const struct ends4 *ends)
+{
+	const struct flow_key key = { .src = address4(ends->src),
+				      .dst = address4(ends->dst) };
+
+	return hash_addrs(&key, secret.outer);
+}
+
+/* @outer: the outer packet of a connection that begins in a tunnel; the kernel knows its addresses */
+static struct flow_entry enter(struct translations *t, const struct seen *outer)
+{
+	struct flow_entry entry = entry_of(outer);
+	const uint32_t hash = outer_hash_of(&outer->ends);
+	__typeof__(&t->tunnels.slots[0]) slot =
+		&t->tunnels.slots[hash % TUNNELS_CACHED];
+
+	slot->key = (struct tunnel_key){ .hash = hash };
+	slot->addrs = (struct tunnel_addrs){ entry.key.src, entry.key.dst };
+	slot->is_known = true;
+	entry.outer_src_port = outer->ends.src_port;
+	entry.outer_dst_port = outer->ends.dst_port;
+	entry.key.outer_hash = hash;
+	entry.key.proto = IP_PROTO_TCP;
+	entry.key.src = address4("172.16.0.1");
+	entry.key.dst = address4("172.16.0.2");
+	entry.key.src_port = 1000;
+	entry.key.dst_port = 2000;
+	entry.tally.attrs.marks = TCP_SYN;
+	return entry;
+}
+
+/* The entry counts with these outer addresses, and its inner tuple as it is. */
+static void expect_outer(struct translations *t, const struct flow_entry *entry,
+			 const struct ends4 *wanted)
+{
+	struct flow_key key = entry->key, own = entry->key;
+
+	assert_true(t->extra.find_key(entry, true, &key, t->extra.ctx));
+	own.outer_hash = outer_hash_of(wanted);
+	assert_memory_equal(&key, &own, sizeof(key));
+}
+
+static void expect_passing(struct translations *t, const struct seen *outer,
+			   const struct ends4 *wanted)
+{
+	const struct flow_entry entry = enter(t, outer);
+	struct flow_entry fragment = entry;
+
+	expect_outer(t, &entry, wanted);
+	fragment.key.flags |= KEY_NO_TRANSPORT;
+	expect_outer(t, &fragment, wanted);
+}
+
+static struct ends4 without_ports(struct ends4 ends)
+{
+	ends.src_port = ends.dst_port = 0;
+	return ends;
+}
+
+CASE(a_tunnel_that_passes_counts_with_its_first_outer_addresses)
+{
+	static const struct {
+		uint8_t tunnel, proto;
+	} cases[] = {
+		{ TUNNEL_VXLAN, IP_PROTO_UDP },
+		{ TUNNEL_GENEVE, IP_PROTO_UDP },
+		{ TUNNEL_GTPU, IP_PROTO_UDP },
+		{ TUNNEL_GRE, IP_PROTO_GRE },
+		{ TUNNEL_IPIP, IP_PROTO_IPIP },
+		{ TUNNEL_IPIP, IP_PROTO_IPV6 },
+		{ TUNNEL_SRV6, IP_PROTO_ETHERNET },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const bool has_ports = cases[i].proto == IP_PROTO_UDP;
+		const struct ends4 from = has_ports ? asked :
+						      without_ports(asked);
+		const struct ends4 to = has_ports ? sent : without_ports(sent);
+		const struct ends4 back = has_ports ? answered :
+						      without_ports(answered);
+		const struct ends4 end = has_ports ? received :
+						     without_ports(received);
+		const uint8_t tunnel = cases[i].tunnel;
+
+		begin_again(t);
+		expect_passing(t,
+			       SEEN(to, SERVER_SIDE, true, LATER_MS, LATER_MS,
+				    .tunnel = tunnel),
+			       &to);
+		add(t, REPORT(from, back, SECOND, .proto = cases[i].proto));
+		expect_passing(t,
+			       SEEN(from, CLIENT_SIDE, false, LATER_MS,
+				    LATER_MS, .tunnel = tunnel),
+			       &from);
+		expect_passing(t,
+			       SEEN(to, SERVER_SIDE, true, LATER_MS, LATER_MS,
+				    .tunnel = tunnel),
+			       &from);
+		expect_passing(t,
+			       SEEN(back, SERVER_SIDE, false, LATER_MS,
+				    LATER_MS, .tunnel = tunnel),
+			       &back);
+		expect_passing(t,
+			       SEEN(end, CLIENT_SIDE, true, LATER_MS, LATER_MS,
+				    .tunnel = tunnel),
+			       &back);
+	}
+}
+
+CASE(a_tunnel_is_not_translated_with_others)
+{
+	const struct seen gre = *SEEN(sent, SERVER_SIDE, true, SECOND, SECOND,
+				      .tunnel = TUNNEL_GRE);
+	const struct seen vxlan = *SEEN(sent, SERVER_SIDE, true, SECOND, SECOND,
+					.tunnel = TUNNEL_VXLAN);
+	struct flow_entry entry;
+
+	begin_again(t);
+	add(t, REPORT(asked, answered, SECOND));
+	expect_passing(t, &gre, &sent);
+	expect_passing(t, &vxlan, &asked);
+	/* Newer tunnels have evicted its addresses. */
+	entry = enter(t, &vxlan);
+	entry.outer_check++;
+	expect_outer(t, &entry, &sent);
+}
+
+CASE(a_tunnel_of_several_translations_counts_where_it_came_in)
+{
+	const struct seen seen = *SEEN(sent, SERVER_SIDE, true, SECOND, SECOND,
+				       .tunnel = TUNNEL_VXLAN);
+	struct host host = { 0 };
+	struct flow_entry entry;
+	struct flow_key key;
+
+	begin_again(t);
+	entry = enter(t, &seen);
+	key = entry.key;
+	add(t, REPORT(asked, answered, SECOND));
+	add(t, REPORT(other, answered, SECOND));
+	expect_outer(t, &entry, &sent);
+	t->host = &host;
+	assert_false(t->extra.find_key(&entry, true, &key, t->extra.ctx));
+	assert_true(t->extra.find_key(&entry, false, &key, t->extra.ctx));
+	host.is_filtered = true;
+	assert_true(t->extra.find_key(&entry, true, &key, t->extra.ctx));
+	assert_memory_equal(&key, &entry.key, sizeof(key));
+}
+
+CASE(a_tunnel_through_two_routers_counts_with_its_first_outer_addresses)
+{
+	static const struct ends4 inside = { "10.9.9.9", "192.0.2.1", 1234, 80 };
+	static const struct ends4 inside_back = { "192.0.2.1", "10.0.0.2", 80,
+						  CLIENT_PORT };
+	struct netns netns[] = { { .index = 0 }, { .index = 1 }, { .index = 2 } };
+	const struct host host = { .netns = netns, .n_netns = ARRAY_SIZE(netns) };
+
+	begin_again(t);
+	t->host = &host;
+	add(t, REPORT(inside, inside_back, SECOND, .netns = 2));
+	add(t, REPORT(asked, answered, SECOND));
+	expect_passing(t,
+		       SEEN(asked, CLIENT_SIDE, false, SECOND, SECOND,
+			    .tunnel = TUNNEL_GENEVE),
+		       &inside);
 }
