@@ -4,8 +4,8 @@
 # Needs: git
 """
 A packet is counted once, whatever the topology: random graphs of namespaces,
-random sets of observed interfaces, known traffic, one or two observers. Routers translate addresses;
-to an observer with --nat, what it knows to be one conversation counts once.
+random sets of observed interfaces, known traffic, one or two observers. Routers translate addresses,
+also those of tunnels; to an observer with --nat, what it knows to be one conversation counts once.
 NETOBS_TEST_TOPOLOGIES=N tries so many, NETOBS_TEST_SEED=SEED those from that seed on. One observer in
 four has a filter that matches all packets; with NETOBS_TEST_FILTER=EXPRESSION, all have that one.
 """
@@ -50,7 +50,8 @@ def attempt(job):
     for number, view in enumerate(topology.views()):
         view.filter = tuple(filter_of(seed + number).split())
     has = topology_actions.taken(topology) | topology_truth.joined(topology) | \
-        ({"second"} if topology.second else set())
+        ({"second"} if topology.second else set()) | \
+        ({"tunnel"} if any(flow.inner for flow in topology.flows) else set())
     try:
         if not topology.observed:
             return seed, None, has
@@ -95,7 +96,8 @@ class Topologies(lab.LabTest):
                     failed[seed] = wrong
         self.note(", ".join(f"{having[name]} of {count} with {what}" for name, what in (
             ("redirect", "packets that tc redirects"), ("mirror", "copies that tc sends"),
-            ("nat", "translations that are joined"), ("second", "two observers"))))
+            ("nat", "translations that are joined"), ("tunnel", "tunnels"),
+            ("second", "two observers"))))
         for at, seed in enumerate(sorted(failed)):
             # All is said of the first ones, and of others what is wrong.
             text = failed[seed] if at < REPORTED else \

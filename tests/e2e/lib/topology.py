@@ -309,6 +309,8 @@ class Flow:
     flow: Tuple
     size: int
     bursts: list
+    inner: Tuple = None  # of a tunnel: of the packet in each of its packets
+    payload: bytes = b""
 
     def __str__(self):
         sent = " + ".join(
@@ -317,7 +319,7 @@ class Flow:
                 for node, address, device, via in burst.routes)
             for burst in self.bursts)
         return f"{self.node.name}: {self.flow}, {sent} packets of " \
-            f"{self.size} octets"
+            f"{self.size} octets" + (f", with {self.inner} in them" if self.inner else "")
 
 
 @dataclass(eq=False)

@@ -203,7 +203,7 @@ class Sockets:
         for start in range(0, count, AT_ONCE):
             part = min(AT_ONCE, count - start)
             for _ in range(part):
-                sender.sendto(bytes(flow.size), (key.dst, key.dport))
+                sender.sendto(flow.payload or bytes(flow.size), (key.dst, key.dport))
             for _ in range(part):
                 _, source = receiver.recvfrom(2000)
                 if source[:2] != (arrived.src, arrived.sport):

@@ -8,6 +8,7 @@ from collections import defaultdict
 from lib import lab
 from lib import topology_observed
 from lib import topology_truth
+from lib import topology_tunnels
 from lib.observer import Observer, points
 from lib.topology import Tuple
 from lib.topology_build import Network
@@ -57,8 +58,9 @@ def home_of(topology):
 
 
 def record_tuple(record):
-    return Tuple(record["SrcAddr"], record["DstAddr"], record["SrcPort"],
-                 record["DstPort"])
+    """Of a tunnel, the outer one."""
+    outer = "Outer" if "TunnelType" in record else ""
+    return Tuple(*(record[outer + name] for name in ("SrcAddr", "DstAddr", "SrcPort", "DstPort")))
 
 
 def grouped(records, first):
@@ -98,6 +100,7 @@ def wrong_result(topology, result):
     """Describe the errors in an observer's records and statistics."""
     want = topology_truth.expected(topology)
     ours = grouped(result.records, topology_truth.conversations(topology))
+    inner = topology_tunnels.inner_tuples(topology)
     # Of packets that take several ways, those of one may be taken for those of the other.
     may_miss = topology_observed.joins_behind_bridges(topology) or \
         topology_observed.returns_copies(topology) or not topology.is_clear and (
@@ -107,9 +110,10 @@ def wrong_result(topology, result):
     for key in sorted(set(ours) | set(want), key=str):
         found += wrong_flow(key, ours.get(key, []),
                             want.get(key, topology_truth.Expected()), may_miss)
+    found += wrong_inner(result.records, inner)
     found += wrong_loopback(result.records)
     if topology.nat:
-        found += wrong_ids(ours)
+        found += wrong_ids(ours, inner)
     try:
         result.check_conservation()
     except AssertionError as error:
@@ -124,15 +128,25 @@ def wrong_result(topology, result):
     return found
 
 
-def wrong_ids(conversations):
-    """All faces of a conversation have its id, and no other conversation has."""
+def wrong_ids(conversations, inner):
+    """All faces of a conversation have its id, and no other conversation has. @inner: inner_tuples()"""
     owners = {}
     for key, records in conversations.items():
+        key = inner.get(key, key)
         for one in {record.get("ConversationId") for record in records}:
             if not one or owners.setdefault(one, key) != key:
                 yield f"{key}: ConversationId {one}, as {owners.get(one)}"
         if len({record.get("ConversationId") for record in records}) > 1:
             yield f"{key}: several ConversationIds"
+
+
+def wrong_inner(records, inner):
+    """What is in a tunnel, and nothing else."""
+    for record in of_udp(records):
+        key = record_tuple(record)
+        ours = Tuple(*(record[name] for name in ("SrcAddr", "DstAddr", "SrcPort", "DstPort")))
+        if inner.get(key, key) != ours:
+            yield f"{key}: {ours} in it, really {inner.get(key)}"
 
 
 def wrong_loopback(records):

@@ -11,6 +11,7 @@ from lib.topology import IN, OUT, Burst, Flow, Topology, Tuple, Walk
 from lib.topology_actions import Acting
 from lib.topology_known import is_nat_knowable
 from lib.topology_observed import observe
+from lib.topology_tunnels import add_tunnels
 
 FLOWS = 6
 PACKETS = 40
@@ -65,6 +66,7 @@ def make(seed, features, attempt=""):
     for view in topology.views():
         view.nat = topology_truth.has_nat(topology) and rng.random() < NAT and \
             is_nat_knowable(view)
+    add_tunnels(topology)
     return topology
 
 
