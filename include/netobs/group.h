@@ -3,8 +3,8 @@
  * @file group.h
  * Sums of flows, grouped by keys: bytes per client and service, per container, per VLAN. Memory
  * is bounded: if there are too many groups, the smallest ones, by bytes, are added to one common
- * sum. So all sums are exact, and the largest groups stay. netobsctl flows --by and netobsctl top
- * use it.
+ * sum. So all sums are exact, and the largest groups stay; a group that was added to that sum and comes
+ * again says how much it lacks at most. netobsctl flows --by and netobsctl top use it.
  *
  * Groups are independent of contexts: flows may come from anywhere. One thread at a time may use
  * groups, and groups that are beside each other (netobs_groups_opts.beside).
@@ -80,6 +80,7 @@ struct netobs_group_sum {
 struct netobs_group {
 	size_t sz;		     /**< sizeof(struct netobs_group) */
 	struct netobs_group_sum sum; /**< of its flows */
+	uint64_t missing_bytes; /**< at most so many more of the group are in the others; 0: it is complete */
 };
 
 /** Options for netobs_groups_new(). Zero means "default" for every field but keys. */

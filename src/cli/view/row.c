@@ -96,6 +96,17 @@ static int64_t lasted_ns(const struct row *row)
 	return row->sum.end_ns - row->sum.start_ns;
 }
 
+/* With a sign that the others may have more bytes of the group. */
+static void bytes_text(const struct layout *layout, const struct row *row,
+		       char *buf, size_t size)
+{
+	const bool is_partial = layout->groups && row->group &&
+				row->group->missing_bytes;
+
+	*buf = '>';
+	human_bytes(buf + is_partial, size - is_partial, row->sum.bytes);
+}
+
 /* The columns of columns.def. */
 /* clang-format off */
 TABLE_PUT(struct row, TIME, human_time(buf, size, row->sum.start_ns))
@@ -108,7 +119,7 @@ TABLE_PUT(struct row, INFO, snprintf(buf, size, "%s", row->info);
 TABLE_PUT(struct row, FLOWS, human_count(buf, size, row->sum.flows))
 TABLE_PUT(struct row, PACKETS, human_count(buf, size, row->sum.packets))
 TABLE_PUT(struct row, PACE, human_pace(buf, size, row->sum.packets, layout->rate_ns))
-TABLE_PUT(struct row, BYTES, human_bytes(buf, size, row->sum.bytes))
+TABLE_PUT(struct row, BYTES, bytes_text(layout, row, buf, size))
 TABLE_PUT(struct row, SENT, human_bytes(buf, size, row->sum.sent_bytes))
 TABLE_PUT(struct row, RTT, human_latency(buf, size, sum_rtt_ns(&row->sum)))
 TABLE_PUT(struct row, RETRANSMITS, human_count(buf, size, row->sum.retransmits))

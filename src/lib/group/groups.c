@@ -156,11 +156,13 @@ void netobs_groups_free(struct netobs_groups *groups)
 
 /* ---- Flows --------------------------------------------------------------------------- */
 
-static void add_sum(struct netobs_groups *groups, const uint8_t *value,
-		    const struct netobs_group_sum *sum)
+static struct group *add_sum(struct netobs_groups *groups, const uint8_t *value,
+			     const struct netobs_group_sum *sum)
 {
-	group_keys_take_names(&groups->keys,
-			      group_table_add(&groups->table, value, sum), value);
+	struct group *group = group_table_add(&groups->table, value, sum);
+
+	group_keys_take_names(&groups->keys, group->value, value);
+	return group;
 }
 
 static void add_to_end(struct netobs_groups *groups,
@@ -203,12 +205,16 @@ int netobs_groups_merge(struct netobs_groups *groups,
 	    memcmp(groups->keys.keys, from->keys.keys,
 		   sizeof(groups->keys.keys)) != 0)
 		return -EINVAL;
+	group_table_add_others(&groups->table, &from->table);
 	for (size_t i = 0; i < from->table.n; i++) {
-		const struct group *group = group_table_at(&from->table, i);
+		const struct group *more = group_table_at(&from->table, i);
+		struct group *group =
+			add_sum(groups, more->value, &more->public.sum);
 
-		add_sum(groups, group->value, &group->public.sum);
+		/* The others of @from have no more of this group than it says. */
+		group->public.missing_bytes -=
+			from->table.evicted_bytes - more->public.missing_bytes;
 	}
-	netobs_group_sum_add(&groups->table.others, &from->table.others);
 	netobs_group_sum_add(&groups->total, &from->total);
 	return 0;
 }
@@ -405,6 +411,8 @@ int netobs_group_json(const struct netobs_groups *groups,
 	if (group)
 		group_keys_json(&groups->keys, value_of(group), &json);
 	json_sum(&json, sum, groups->keys.flags & NETOBS_GROUP_BOTH_ENDS);
+	if (group && group->missing_bytes)
+		json_key_u64(&json, "MissingBytesMax", group->missing_bytes);
 	json_sampling(&json, sum);
 	json_close(&json, '}');
 	return json_end(&json);

@@ -160,6 +160,7 @@ static void group_table_drop_small(struct group_table *table)
 
 	qsort(table->groups, table->n, group_table_stride(table),
 	      group_compare_bytes);
+	table->evicted_bytes += group_table_at(table, keep)->public.sum.bytes;
 	for (size_t i = keep; i < table->n; i++)
 		netobs_group_sum_add(&table->others,
 				     &group_table_at(table, i)->public.sum);
@@ -177,8 +178,8 @@ int group_table_init(struct group_table *table, size_t key_size,
 	return group_table_grow(table);
 }
 
-uint8_t *group_table_add(struct group_table *table, const uint8_t *value,
-			 const struct netobs_group_sum *sum)
+struct group *group_table_add(struct group_table *table, const uint8_t *value,
+			      const struct netobs_group_sum *sum)
 {
 	uint32_t *place = group_table_find_place(table, value);
 	struct group *group;
@@ -186,22 +187,34 @@ uint8_t *group_table_add(struct group_table *table, const uint8_t *value,
 	if (*place) {
 		group = group_table_at(table, *place - 1);
 		netobs_group_sum_add(&group->public.sum, sum);
-		return group->value;
+		return group;
 	}
 	if (table->n == table->most ||
 	    (table->n == table->size && group_table_grow(table) < 0))
 		group_table_drop_small(table);
 	group = group_table_at(table, table->n++);
 	memcpy(group->value, value, table->value_size);
-	group->public = (struct netobs_group){ sizeof(group->public), *sum };
+	group->public = (struct netobs_group){ sizeof(group->public), *sum,
+					       table->evicted_bytes };
 	*group_table_find_place(table, value) = (uint32_t)table->n;
-	return group->value;
+	return group;
+}
+
+void group_table_add_others(struct group_table *table,
+			    const struct group_table *from)
+{
+	netobs_group_sum_add(&table->others, &from->others);
+	table->evicted_bytes += from->evicted_bytes;
+	for (size_t i = 0; from->evicted_bytes && i < table->n; i++)
+		group_table_at(table, i)->public.missing_bytes +=
+			from->evicted_bytes;
 }
 
 void group_table_clear(struct group_table *table)
 {
 	table->n = 0;
 	table->others = (struct netobs_group_sum){ 0 };
+	table->evicted_bytes = 0;
 	memset(table->index, 0, table->places * sizeof(*table->index));
 }
 

@@ -37,6 +37,7 @@ struct group_table {
 	uint32_t *index; /* 1 + a group's number; a power of two of places */
 	size_t places;
 	struct netobs_group_sum others; /* sum of the groups that found no room */
+	uint64_t evicted_bytes; /* at most so many of them are of one group */
 	uint32_t secret[GROUP_KEY_BYTES_MAX / sizeof(uint32_t)];
 };
 
@@ -49,9 +50,13 @@ struct group_table {
 int group_table_init(struct group_table *table, size_t key_size,
 		     size_t value_size, size_t most);
 
-/** @return the value in the table, with its notes; valid until the next call */
-uint8_t *group_table_add(struct group_table *table, const uint8_t *value,
-			 const struct netobs_group_sum *sum);
+/** @return the group in the table; valid until the next call */
+struct group *group_table_add(struct group_table *table, const uint8_t *value,
+			      const struct netobs_group_sum *sum);
+
+/** Add the groups that another table had no room for. */
+void group_table_add_others(struct group_table *table,
+			    const struct group_table *from);
 
 struct group *group_table_at(const struct group_table *table, size_t i);
 

@@ -295,6 +295,42 @@ TEST(rows_keep_the_first_in_any_order_and_count_all)
 	}
 }
 
+TEST(bytes_of_a_group_that_may_lack_some_have_a_sign)
+{
+	const struct netobs_groups_opts opts = { .sz = sizeof(opts),
+						 .keys = "src",
+						 .max_groups = 1 };
+	struct netobs_groups_top top = { .sz = sizeof(top) };
+	struct netobs_groups *groups = NULL;
+	struct by by;
+	struct rows rows;
+	struct layout layout;
+	struct cells cells;
+	size_t column = 0;
+
+	assert_int_equal(netobs_groups_new(&opts, &groups), 0);
+	assert_int_equal(by_parse("src", &by, NULL, 0), 0);
+	layout_init(&layout, &by, LAYOUT_LIVE);
+	layout.groups = groups;
+	while (layout.columns[column].id != COLUMN_BYTES)
+		column++;
+	rows_init(&rows, &(struct order){ 0 }, 0);
+	for (uint8_t i = 0; i < 2; i++) {
+		struct netobs_flow flow = tcp_flow(5000);
+
+		flow.src[15] += i;
+		assert_int_equal(netobs_groups_add(groups, &flow), 0);
+		assert_int_equal(rows_take_groups(&rows, groups, &top), i);
+		layout_cells(&layout, rows_at(&rows, 0), &cells);
+		assert_string_equal(cells.text[column],
+				    i ? ">5.00 kB" : "5.00 kB");
+	}
+	layout_cells_sum(&layout, "(others)", &top.others, &cells);
+	assert_string_equal(cells.text[column], "5.00 kB");
+	rows_free(&rows);
+	netobs_groups_free(groups);
+}
+
 TEST(without_utf8_signs_are_of_ascii)
 {
 	static const struct {

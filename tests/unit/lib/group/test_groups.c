@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Groups of flows: their keys, which end is the server's, sums, rows and JSON. */
 #include "lib_flow.h"
+#include "lib_seed.h"
 #include "lib_test.h"
 
 #include "group/keys.h"
@@ -373,6 +374,117 @@ GROUPS_TEST(dropped_groups_are_in_the_others_each_once, "src", MOST)
 		shown += netobs_groups_row(groups, i)->sum.bytes;
 	assert_int_equal(top.total.bytes, bytes);
 	assert_int_equal(top.others.bytes, bytes - shown);
+}
+
+/* A flow from 10.0.0.@from. */
+static void send_bytes(struct netobs_groups *groups, uint8_t from, uint64_t bytes)
+{
+	struct netobs_flow flow = make_tcp_flow(from, 40000, 100, 443);
+
+	flow.bytes = bytes;
+	assert_int_equal(netobs_groups_add(groups, &flow), 0);
+}
+
+TEST(a_group_that_comes_back_says_what_it_may_lack)
+{
+	enum { STAYS = 1, RETURNS, MORE };
+	struct netobs_groups *last = make_groups("src", 4);
+	struct netobs_groups *total = make_groups("src", 0);
+	const struct netobs_group *row;
+	char json[NETOBS_GROUP_JSON_MAX];
+
+	send_bytes(total, STAYS, 1000);
+	send_bytes(total, 100, 100);
+	send_bytes(last, STAYS, 1000);
+	for (uint8_t from = RETURNS; from < MORE + 4; from++)
+		send_bytes(last, from, from * 10);
+	send_bytes(last, RETURNS, 5);
+	assert_int_equal(take_top(last, NETOBS_GROUP_BY_BYTES, 0).groups, 3);
+	assert_int_equal(netobs_groups_row(last, 0)->missing_bytes, 0);
+	row = netobs_groups_row(last, 2);
+	assert_int_equal(row->sum.bytes, 5);
+	assert_int_equal(row->missing_bytes, 30 + 50);
+	assert_true(netobs_group_json(last, row, 0, json, sizeof(json)) > 0);
+	assert_non_null(strstr(json, "\"Bytes\":5,\"MissingBytesMax\":80}"));
+
+	/* Those of the total that the interval has not may be in its others. */
+	assert_int_equal(netobs_groups_merge(total, last), 0);
+	take_top(total, NETOBS_GROUP_BY_BYTES, 0);
+	assert_int_equal(netobs_groups_row(total, 0)->sum.bytes, 2000);
+	assert_int_equal(netobs_groups_row(total, 0)->missing_bytes, 0);
+	assert_int_equal(netobs_groups_row(total, 1)->sum.bytes, 100);
+	assert_int_equal(netobs_groups_row(total, 1)->missing_bytes, 80);
+	netobs_groups_free(total);
+	netobs_groups_free(last);
+}
+
+enum { RETURNING = 60 };
+
+/* What rows have, and may lack, against what their sources have sent. */
+static void check_returning(struct netobs_groups *groups,
+			    const uint64_t sent[RETURNING])
+{
+	const struct netobs_groups_top top =
+		take_top(groups, NETOBS_GROUP_BY_BYTES, 0);
+	uint64_t shown = top.others.bytes, bytes = 0;
+
+	for (size_t i = 0; i < top.groups; i++) {
+		const struct netobs_group *row = netobs_groups_row(groups, i);
+		const char *last_byte = strrchr(row_text(groups, i, 0), '.') + 1;
+
+		assert_in_range(sent[atoi(last_byte)], row->sum.bytes,
+				row->sum.bytes + row->missing_bytes);
+		assert_true(top.has_more || !row->missing_bytes);
+		shown += row->sum.bytes;
+	}
+	for (uint32_t i = 0; i < RETURNING; i++)
+		bytes += sent[i];
+	assert_int_equal(shown, bytes);
+	assert_int_equal(top.total.bytes, bytes);
+}
+
+/* Intervals, which are merged. Their sources are equal, few are large, or come one after the other. */
+static void try_returning(void)
+{
+	struct netobs_groups *last =
+		make_groups("src", 1 + test_below(RETURNING));
+	struct netobs_groups *total =
+		make_groups("src", 1 + test_below(RETURNING));
+	uint64_t sent[RETURNING], sent_in_all[RETURNING] = { 0 };
+	uint32_t next = 0;
+
+	for (uint32_t turns = 1 + test_below(8); turns; turns--) {
+		const uint32_t kind = test_below(3);
+
+		netobs_groups_clear(last);
+		memset(sent, 0, sizeof(sent));
+		for (uint32_t n = test_below(300); n; n--) {
+			const uint64_t bytes =
+				1 + (test_random() >> 44 >> test_below(20));
+			const uint32_t from =
+				kind == 0 ? test_below(RETURNING) :
+				kind == 1 ? test_below(1 + test_below(RETURNING)) :
+					    next++ % RETURNING;
+
+			send_bytes(last, (uint8_t)from, bytes);
+			sent[from] += bytes;
+			sent_in_all[from] += bytes;
+		}
+		check_returning(last, sent);
+		assert_int_equal(netobs_groups_merge(total, last), 0);
+		check_returning(total, sent_in_all);
+	}
+	netobs_groups_free(total);
+	netobs_groups_free(last);
+}
+
+/* NETOBS_TEST_CASES: how many. */
+TEST(groups_and_what_they_lack_are_what_was_sent)
+{
+	const char *cases = getenv("NETOBS_TEST_CASES");
+
+	for (int i = cases ? atoi(cases) : 100; i > 0; i--)
+		try_returning();
 }
 
 TEST(more_groups_than_can_be_counted_are_refused)
