@@ -65,7 +65,7 @@ static uint16_t type_of_version(const struct file_packet *packet)
 /* RFC 1661, 2 and 6.5: the protocol may have one byte. RFC 1662, 3.1: address and control may be there. */
 static struct link_view view_ppp(struct cursor *c)
 {
-	const uint8_t *first = cursor_take(c, 1), *rest = first;
+	const uint8_t *first = cursor_take(c, 1);
 	uint16_t protocol;
 
 	if (first && *first == 0xff)
@@ -74,7 +74,8 @@ static struct link_view view_ppp(struct cursor *c)
 		return cut_short;
 	protocol = *first;
 	if (!(protocol & 1)) {
-		rest = cursor_take(c, 1);
+		const uint8_t *rest = cursor_take(c, 1);
+
 		if (!rest)
 			return cut_short;
 		protocol = protocol << 8 | *rest;

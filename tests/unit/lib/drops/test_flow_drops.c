@@ -401,7 +401,7 @@ TEST(random_drops_are_as_in_a_model)
 	for (int now = 0; now < STEPS; now++) {
 		const int at = test_below(FLOWS), netns = test_below(4) == 0;
 		struct netobs_drop drop = drop_of((uint8_t)at, (uint8_t)(at / 2),
-						  (uint64_t)(1 + test_below(9)));
+						  1 + test_below(9));
 
 		f.drops.flip_ns = now;
 		drop.netns_inode = netns ? OTHER_NETNS : NETNS;

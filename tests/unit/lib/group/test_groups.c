@@ -396,8 +396,8 @@ TEST(a_group_that_comes_back_says_what_it_may_lack)
 	send_bytes(total, STAYS, 1000);
 	send_bytes(total, 100, 100);
 	send_bytes(last, STAYS, 1000);
-	for (uint8_t from = RETURNS; from < MORE + 4; from++)
-		send_bytes(last, from, from * 10);
+	for (int from = RETURNS; from < MORE + 4; from++)
+		send_bytes(last, (uint8_t)from, (uint64_t)from * 10);
 	send_bytes(last, RETURNS, 5);
 	assert_int_equal(take_top(last, NETOBS_GROUP_BY_BYTES, 0).groups, 3);
 	assert_int_equal(netobs_groups_row(last, 0)->missing_bytes, 0);

@@ -275,13 +275,14 @@ CASE(both_directions_have_the_same_tuple)
 
 CASE(faces_beyond_the_limit_are_left_out)
 {
-	for (uint16_t i = 0; i < TRACED_FACES_MAX + 3; i++)
-		assert_int_equal(traced_add_face(traced,
-						 &(struct trace_tuple){
-							 .ports = { i, 80 } }),
-				 i < TRACED_FACES_MAX);
+	for (int i = 0; i < TRACED_FACES_MAX + 3; i++)
+		assert_int_equal(
+			traced_add_face(traced,
+					&(struct trace_tuple){
+						.ports = { (uint16_t)i, 80 } }),
+			i < TRACED_FACES_MAX);
 	assert_int_equal(traced->n_faces, TRACED_FACES_MAX);
-	for (uint16_t i = 0; i < TRACED_FACES_MAX; i++)
+	for (int i = 0; i < TRACED_FACES_MAX; i++)
 		assert_int_equal(traced->faces[i].ports[0], i);
 }
 

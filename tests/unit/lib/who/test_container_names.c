@@ -487,6 +487,22 @@ CASE(a_file_may_come_after_its_directory)
 	await_name(f, ID, "web");
 }
 
+static void await_runtime(struct fixture *f, const char *parent)
+{
+	struct pollfd fd = { .fd = f->loop.fd, .events = POLLIN };
+
+	if (*parent)
+		make_dir(f, parent);
+	open_names(f);
+	make_docker(f, ID, "web");
+	await_by(container_names_count(f->names), {
+		poll(&fd, 1, 100);
+		loop_dispatch(&f->loop);
+	});
+	assert_int_equal(container_names_count(f->names), 1);
+	await_name(f, ID, "web");
+}
+
 /* Whichever the directory is from which on its way is not there; one container may be gone when it is asked for. */
 TEST_WITH(the_way_to_a_runtime_is_watched, set_up, tear_down)
 {
@@ -494,23 +510,9 @@ TEST_WITH(the_way_to_a_runtime_is_watched, set_up, tear_down)
 					       "var/lib/docker" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(parents); i++) {
-		struct fixture *f;
-		struct pollfd fd = { .events = POLLIN };
-
 		assert_int_equal(tear_down(state), 0);
 		assert_int_equal(set_up(state), 0);
-		f = *state;
-		fd.fd = f->loop.fd;
-		if (*parents[i])
-			make_dir(f, parents[i]);
-		open_names(f);
-		make_docker(f, ID, "web");
-		await_by(container_names_count(f->names), {
-			poll(&fd, 1, 100);
-			loop_dispatch(&f->loop);
-		});
-		assert_int_equal(container_names_count(f->names), 1);
-		await_name(f, ID, "web");
+		await_runtime(*state, parents[i]);
 	}
 }
 
