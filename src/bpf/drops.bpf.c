@@ -271,13 +271,6 @@ parse_dropped(struct drop_scratch *scratch, const struct sk_buff *skb,
 	return NULL;
 }
 
-static __always_inline bool has_entry_ports(__u8 proto)
-{
-	return proto == IP_PROTO_TCP || proto == IP_PROTO_UDP ||
-	       proto == IP_PROTO_UDPLITE || proto == IP_PROTO_SCTP ||
-	       proto == IP_PROTO_DCCP;
-}
-
 /* @return whether the entry was read, and is that of the packet */
 static __always_inline bool read_origin(struct nat_tuple *before, __u64 nfct,
 					const struct drop_key *key)
@@ -311,7 +304,7 @@ static __always_inline void fill_origin(struct drop_scratch *scratch,
 	key->orig_src_port = key->src_port;
 	key->orig_dst_port = key->dst_port;
 	key->has |= DROP_HAS_ORIG;
-	if (!has_entry_ports(key->proto))
+	if (!proto_has_ports(key->proto))
 		return;
 	key->orig_src_port = bpf_ntohs(before->src_port);
 	key->orig_dst_port = bpf_ntohs(before->dst_port);

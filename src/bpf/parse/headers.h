@@ -58,6 +58,13 @@ enum ip_protocol {
 	IP_PROTO_ETHERNET = 143, /* RFC 8986, 10.1 */
 };
 
+static inline int proto_has_ports(__u8 proto)
+{
+	return proto == IP_PROTO_TCP || proto == IP_PROTO_UDP ||
+	       proto == IP_PROTO_UDPLITE || proto == IP_PROTO_SCTP ||
+	       proto == IP_PROTO_DCCP;
+}
+
 /* RFC 6437, 2: the lower bits of an IPv6 header's first word. */
 enum { LABEL_BITS = 20, LABEL_MASK = (1 << LABEL_BITS) - 1 };
 

@@ -29,13 +29,6 @@ static uint32_t seconds_of(int64_t ns)
 
 /* ---- As a record ------------------------------------------------------------------ */
 
-static bool proto_has_ports(uint8_t proto)
-{
-	return proto == IP_PROTO_TCP || proto == IP_PROTO_UDP ||
-	       proto == IP_PROTO_UDPLITE || proto == IP_PROTO_SCTP ||
-	       proto == IP_PROTO_DCCP;
-}
-
 static bool is_end_same(const struct ip_addr *a, uint16_t a_port,
 			const struct ip_addr *b, uint16_t b_port)
 {

@@ -456,20 +456,27 @@ CASE(containers_that_are_there_have_names_at_once)
 	assert_int_equal(f->n_logged, 0);
 }
 
-/* Without being asked for: it may be gone when its first flow is reported. */
-CASE(a_container_that_comes_and_goes_has_a_name)
+/* Wait until a container is known, without asking for it. */
+static void await_one(struct fixture *f)
 {
 	struct pollfd fd = { .fd = f->loop.fd, .events = POLLIN };
-	char command[PATH_MAX + 64];
 
-	make_dir(f, DOCKER);
-	open_names(f);
-	make_docker(f, ID, "web");
 	await_by(container_names_count(f->names), {
 		poll(&fd, 1, 100);
 		loop_dispatch(&f->loop);
 	});
 	assert_int_equal(container_names_count(f->names), 1);
+}
+
+/* Without being asked for: it may be gone when its first flow is reported. */
+CASE(a_container_that_comes_and_goes_has_a_name)
+{
+	char command[PATH_MAX + 64];
+
+	make_dir(f, DOCKER);
+	open_names(f);
+	make_docker(f, ID, "web");
+	await_one(f);
 	snprintf(command, sizeof(command), "rm -rf '%s/" DOCKER "/" ID "'",
 		 f->root);
 	/* The directory may have been seen before its file. */
@@ -489,17 +496,11 @@ CASE(a_file_may_come_after_its_directory)
 
 static void await_runtime(struct fixture *f, const char *parent)
 {
-	struct pollfd fd = { .fd = f->loop.fd, .events = POLLIN };
-
 	if (*parent)
 		make_dir(f, parent);
 	open_names(f);
 	make_docker(f, ID, "web");
-	await_by(container_names_count(f->names), {
-		poll(&fd, 1, 100);
-		loop_dispatch(&f->loop);
-	});
-	assert_int_equal(container_names_count(f->names), 1);
+	await_one(f);
 	await_name(f, ID, "web");
 }
 
