@@ -89,6 +89,8 @@ struct netobs_edge {
 	const char *processes[2]; /**< of the client, of the service */
 	const char *workloads[2]; /**< "NAMESPACE/POD", or the name of a container in no pod */
 	uint64_t missing_bytes; /**< at most so many more of the edge are in the others; 0: it is complete */
+	uint64_t lost_bytes; /**< of TCP's data, between the hosts that reported it, both ways */
+	uint64_t loss_conversations; /**< of which this is known: netobsctl-map(8), SERVICES */
 };
 
 /** Options for netobs_services_new(). Zero means "default" for every field. */

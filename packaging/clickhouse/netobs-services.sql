@@ -8,6 +8,7 @@
 --   a NAT translates are a conversation on each side.
 -- - A tuple that a NAT used for several conversations, which only sessions show, is left out; netobsctl leaves it out
 --   only if the host that translates reports its flows, too.
+-- - Lost bytes are not computed.
 
 DROP TABLE IF EXISTS netobs_reports;
 CREATE TABLE netobs_reports ENGINE = Memory AS

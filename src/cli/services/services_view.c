@@ -106,6 +106,9 @@ static void put_service(char *buf, size_t size, const struct netobs_edge *edge)
 		   text_of_errors(buf, size, &row->edge)))                     \
 	_(type, RETRANSMITS, "RETRANSMITS", right, 0, 0, 1,                    \
 	  human_count(buf, size, row->edge.retransmits))                       \
+	_(type, LOST, "LOST", right, 0, 0, 1,                                  \
+	  KNOWN_IF(row->edge.loss_conversations,                               \
+		   human_bytes(buf, size, row->edge.lost_bytes)))              \
 	_(type, RTT, "RTT", right, 0, 0, 1,                                    \
 	  human_latency(buf, size, row->edge.rtt_ns))                          \
 	_(type, HOSTS, "HOSTS", right, 0, 0, 1,                                \

@@ -52,6 +52,8 @@ struct edge_counts {
 	/* Sessions. */
 	uint64_t connections, refused, resets, timeouts, failed;
 	uint64_t repeated_packets; /* packets of hosts' reports that are not in @packets */
+	uint64_t lost_bytes; /* both ways; of those conversations for which it is known: */
+	uint64_t loss_conversations;
 };
 
 struct edge_sum {

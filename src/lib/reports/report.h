@@ -39,7 +39,7 @@ struct service_report {
 	int64_t start_ms, end_ms;
 
 	/* Flows. */
-	uint64_t packets, bytes, retransmits;
+	uint64_t packets, bytes, retransmits, retransmitted_bytes, late_unknown;
 	uint64_t rtt_ns, rtt_samples, response_ns, responses;
 	uint32_t sampling; /* 0: all packets were counted */
 	uint16_t tcp_flags;

@@ -40,6 +40,8 @@
 	X(RESPONSE, "ResponseTimeNs")        \
 	X(RESPONSES, "AppResponses")         \
 	X(RETRANSMITS, "Retransmits")        \
+	X(RESENT, "BytesRetransmitted")      \
+	X(LATE_UNKNOWN, "LateUnknown")       \
 	X(XLAT_SRC, "XlatSrcAddr")           \
 	X(XLAT_DST, "XlatDstAddr")           \
 	X(XLAT_SRC_PORT, "XlatSrcPort")      \
@@ -242,6 +244,8 @@ static void read_flow(const struct members *members, struct service_report *repo
 	report->packets = members_count(members, MEMBER_PACKETS);
 	report->bytes = members_count(members, MEMBER_BYTES);
 	report->retransmits = members_count(members, MEMBER_RETRANSMITS);
+	report->retransmitted_bytes = members_count(members, MEMBER_RESENT);
+	report->late_unknown = members_count(members, MEMBER_LATE_UNKNOWN);
 	report->rtt_samples = members_count(members, MEMBER_RTT_SAMPLES);
 	report->rtt_ns = members_mean(members,
 				      members->values[MEMBER_PATH_RTT].at ?

@@ -211,6 +211,8 @@ static void set_sum(struct netobs_edge *row, const struct edge_sum *sum)
 	row->timeouts = counts->timeouts;
 	row->failed = counts->failed;
 	row->repeated_packets = counts->repeated_packets;
+	row->lost_bytes = counts->lost_bytes;
+	row->loss_conversations = counts->loss_conversations;
 }
 
 static void set_edge(const struct netobs_services *services,
@@ -344,6 +346,10 @@ static void put_counts(struct json *json, const struct netobs_edge *edge)
 	put_optional(json, "ResponseTimeNs", edge->response_ns);
 	put_optional(json, "AppResponses", edge->responses);
 	json_key_u64(json, "RepeatedPackets", edge->repeated_packets);
+	if (edge->loss_conversations) {
+		json_key_u64(json, "LostBytes", edge->lost_bytes);
+		json_key_u64(json, "LossConversations", edge->loss_conversations);
+	}
 }
 
 int netobs_edge_json(const struct netobs_edge *edge, int64_t time_ms,

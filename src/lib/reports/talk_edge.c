@@ -5,6 +5,8 @@
 
 #include "base/util.h"
 
+enum { HEADERS_MIN = 40, HEADERS_MAX = 120 }; /* of IP and TCP */
+
 /* The best reports so far. */
 struct choice {
 	struct account counted[2]; /* by the end: of the reporter with most packets from it */
@@ -14,7 +16,8 @@ struct choice {
 	struct part_counts responses; /* that with most answers */
 	struct session_counts sessions;
 	uint8_t sessions_end;
-	uint32_t hosts; /* hosts that have reported flows */
+	uint32_t hosts;	 /* hosts that have reported flows */
+	bool is_partial; /* one of these may not have reported all of it */
 	struct flow_span span; /* of all reports, as the choice between equal ones is arbitrary */
 };
 
@@ -25,6 +28,7 @@ static void add_account(const struct account *account, struct account *sum)
 		struct part *part = &sum->sums[end];
 
 		sum->has_flows[end] |= account->has_flows[i];
+		part->tcp_flags |= account->sums[i].tcp_flags;
 		span_join(&part->span, account->sums[i].span);
 		counters_add(&part->counts, &account->sums[i].counts,
 			     sizeof(part->counts));
@@ -97,26 +101,104 @@ static void choose_sessions(struct choice *choice,
 	}
 }
 
+/*
+ * All data of a connection arrives if both ends' SYN and FIN are reported, and no RST. Reports with round-trip
+ * times count what is sent again.
+ */
+static bool is_complete(const struct account *account)
+{
+	const struct part *a = &account->sums[0], *b = &account->sums[1];
+	const uint16_t fin_syn = 0x3, rst = 0x4;
+
+	return (a->tcp_flags & b->tcp_flags & fin_syn) == fin_syn &&
+	       !((a->tcp_flags | b->tcp_flags) & rst) && !a->counts.uncertain &&
+	       !b->counts.uncertain &&
+	       a->counts.rtt_samples + b->counts.rtt_samples;
+}
+
 static void choose(struct choice *choice, const struct account *account,
 		   uint8_t client)
 {
 	choose_counts(choice, account);
 	choose_times(choice, account, client);
 	choose_sessions(choice, account, client);
-	choice->hosts += account->has_flows[0] || account->has_flows[1];
+	if (account->has_flows[0] || account->has_flows[1]) {
+		choice->hosts++;
+		choice->is_partial |= !is_complete(account);
+	}
 }
 
-/* Each reporter's accounts follow each other. */
+/* Add up the accounts of the first reporter; each one's follow each other. @return how many they are */
+static uint32_t sum_reporter(const struct account *accounts, uint32_t n,
+			     struct account *ret_sum)
+{
+	uint32_t i;
+
+	*ret_sum = (struct account){ .reporter = accounts->reporter };
+	for (i = 0; i < n && accounts[i].reporter == ret_sum->reporter; i++)
+		add_account(&accounts[i], ret_sum);
+	return i;
+}
+
 static void choose_of_all(const struct account *accounts, uint32_t n,
 			  uint8_t client, struct choice *choice)
 {
-	for (uint32_t i = 0; i < n;) {
-		struct account sum = { .reporter = accounts[i].reporter };
+	struct account sum;
 
-		for (; i < n && accounts[i].reporter == sum.reporter; i++)
-			add_account(&accounts[i], &sum);
+	for (uint32_t i = 0; i < n;) {
+		i += sum_reporter(accounts + i, n - i, &sum);
 		choose(choice, &sum, client);
 	}
+}
+
+/* ---- Lost data ------------------------------------------------------------------------- */
+
+static bool is_nearer(const struct part_counts *a, const struct part_counts *b)
+{
+	return a->rtt_samples && b->rtt_samples &&
+	       a->rtt_sum_ns / a->rtt_samples < b->rtt_sum_ns / b->rtt_samples;
+}
+
+/*
+ * Data that passed @first again, and @other, which is nearer to the receiver, only once, was lost between them. All
+ * else that @other lacks are headers and packets without data, unless it lacks reports.
+ */
+static bool find_lost(const struct part_counts *first,
+		      const struct part_counts *other, uint64_t *ret_bytes)
+{
+	const uint64_t packets = first->packets - other->packets;
+	const uint64_t bytes = first->bytes - other->bytes;
+	const uint64_t lost =
+		first->retransmitted_bytes - other->retransmitted_bytes;
+
+	if (first->retransmitted_bytes < other->retransmitted_bytes ||
+	    first->bytes < other->bytes || bytes < lost ||
+	    (lost && !is_nearer(other, first)))
+		return false;
+	*ret_bytes = lost;
+	return bytes - lost >= packets * HEADERS_MIN &&
+	       bytes - lost <= packets * HEADERS_MAX;
+}
+
+static void add_loss(const struct choice *choice, const struct account *accounts,
+		     uint32_t n, struct edge_counts *counts)
+{
+	uint64_t most[2] = { 0 }, lost = 0;
+	struct account sum;
+
+	if (choice->hosts < 2 || choice->is_partial)
+		return;
+	for (uint32_t i = 0; i < n;) {
+		i += sum_reporter(accounts + i, n - i, &sum);
+		for (int end = 0; end < 2 && sum.has_flows[end]; end++) {
+			if (!find_lost(&choice->counted[end].sums[end].counts,
+				       &sum.sums[end].counts, &lost))
+				return;
+			most[end] = max_u64(most[end], lost);
+		}
+	}
+	counts->lost_bytes = most[0] + most[1];
+	counts->loss_conversations = 1;
 }
 
 /* ---- The edge -------------------------------------------------------------------------- */
@@ -185,6 +267,7 @@ void talk_edge(const struct talk *talk, const struct account *accounts,
 	sum->counts.repeated_packets = talk->packets - edge_packets(sum);
 	add_times(&choice, &sum->counts);
 	add_sessions(&choice.sessions, &sum->counts);
+	add_loss(&choice, accounts, n, &sum->counts);
 	sum->hosts = choice.hosts;
 	sum->names[END_CLIENT] = talk->names[!service];
 	sum->names[END_SERVICE] = talk->names[service];

@@ -130,6 +130,8 @@ static struct part_counts counts_of(const struct service_report *report)
 		.packets = report->packets,
 		.bytes = report->bytes,
 		.retransmits = report->retransmits,
+		.retransmitted_bytes = report->retransmitted_bytes,
+		.uncertain = report->late_unknown + (report->sampling > 1),
 		.rtt_sum_ns = report->rtt_ns * report->rtt_samples,
 		.rtt_samples = report->rtt_samples,
 		.response_sum_ns = report->response_ns * report->responses,
@@ -149,6 +151,7 @@ bool talks_add_flow(struct talks *talks, uint32_t index, uint8_t source,
 		return false;
 	account->has_flows[source] = true;
 	counters_add(&account->sums[source].counts, &counts, sizeof(counts));
+	account->sums[source].tcp_flags |= report->tcp_flags;
 	span_join(&account->sums[source].span, span_of(report));
 	talk->packets += report->packets;
 	if (server)

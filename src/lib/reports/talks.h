@@ -20,13 +20,15 @@ struct reporter {
 };
 
 struct part_counts {
-	uint64_t packets, bytes, retransmits;
+	uint64_t packets, bytes, retransmits, retransmitted_bytes;
+	uint64_t uncertain; /* what may be missing from retransmitted_bytes: segments, sampled reports */
 	uint64_t rtt_sum_ns, rtt_samples, response_sum_ns, responses;
 };
 
 /* The sum of flow reports. */
 struct part {
 	struct flow_span span;
+	uint16_t tcp_flags;
 	struct part_counts counts;
 };
 
