@@ -3,10 +3,13 @@
 netobsctl map --services: each edge once, from records of many hosts and live.
 
 Of records, the truth is a model of hosts that report; of traffic between namespaces through NAT, it is what
-nftables counts where packets arrive, and what the processes that talked have noted. Both are random.
+nftables counts where packets arrive, and what the processes that talked have noted; of lost bytes, what the link has
+dropped. All are random. NETOBS_TEST_CASES=N has N maps of each connection with records that are missing.
 """
 
 import collections
+import concurrent.futures
+import itertools
 import json
 import os
 import re
@@ -16,10 +19,15 @@ import xml.dom.minidom
 
 from lib import lab
 from lib import observer
+from lib import relay
+from lib import rtt_truth
 from lib.observer import features
+from lib.packets import read as read_packets
 from lib.service_map import MapTest, RoutedTest, TCP, key_of
 
 EDGES = 1000
+CUTS = int(os.environ.get("NETOBS_TEST_CASES", "3"))
+KINDS = "pingpong", "bulk"
 
 
 class Records(MapTest):
@@ -187,6 +195,78 @@ class Live(RoutedTest):
             self.assertEqual(truth["Connections"], sums[key]["Connections"], key)
             self.assertEqual(truth["Refused"], sums[key]["Refused"], key)
         self.assertTrue(self.truth)
+
+
+class Loss(MapTest):
+    """Two hosts report connections over a link that loses frames, or delays some, so that others overtake them."""
+
+    def talk(self, link):
+        """@return {port of the service: records of its connection, by each host}"""
+        cases = list(enumerate(itertools.product(relay.ADDRESSES, KINDS), relay.PORT))
+        for port, (family, _) in cases:
+            link.serve(family, port=port)
+        observers = [observer.Observer(self.lab, ns, "-i", "eth0", "--rtt", "--active-timeout", "0.3")
+                     .wait_attached((ns, "eth0")) for ns in (link.a, link.b)]
+        with concurrent.futures.ThreadPoolExecutor(len(cases)) as pool:
+            list(pool.map(lambda case: link.talk(case[1][1], 1, case[1][0], case[0]), cases))
+        lab.await_closed(link.a, link.b)
+        records = [one.stop().records for one in observers]
+        return {port: [[one for one in of_host if port in (one["SrcPort"], one["DstPort"])]
+                       for of_host in records] for port, _ in cases}
+
+    @staticmethod
+    def lost(link):
+        """@return {port: bytes of data}"""
+        lost = collections.Counter()
+        for one in filter(None, map(rtt_truth.segment, read_packets(link.dropped).packets)):
+            flags = bool(one.flags & rtt_truth.SYN) + bool(one.flags & rtt_truth.FIN)
+            lost[min(one.ports)] += (one.end - one.seq & 0xffffffff) - flags
+        return lost
+
+    def map_of(self, hosts):
+        """@return the edge of records of hosts"""
+        paths = [self.lab.path(f"host-{i}") for i in range(len(hosts))]
+        for path, records in zip(paths, hosts):
+            lab.write(path, "".join(json.dumps(one) + "\n" for one in records))
+        edges, _, _, _ = self.read_map(*paths)
+        edge, = edges.values()
+        return edge
+
+    def cut(self, hosts):
+        """@return hosts with records that are missing, repeated and in another order; those that are missing"""
+        missing = [one for records in hosts for one in self.random.sample(records, self.random.choice((0, 0, 1)))]
+        left = [[one for one in records if one not in missing] for records in hosts]
+        left = [self.random.sample(records, len(records)) + self.random.choices(records, k=2) for records in left]
+        return left, missing
+
+    def check(self, loss_ppm, late_ppm):
+        """@return how many bytes were sent again, how many lost"""
+        link = relay.Link(self.lab, 4000, loss_ppm, self.seed, late_ppm)
+        hosts_of, lost, sent_again = self.talk(link), self.lost(link), 0
+        for port, hosts in hosts_of.items():
+            edge, records = self.map_of(hosts), sum(hosts, [])
+            is_sure = not any(one["LateUnknown"] for one in records)
+            self.note(f"{loss_ppm} {late_ppm}: {edge['Retransmits']} segments again, {lost[port]} bytes lost"
+                      f"{'' if is_sure else ', not known'}")
+            self.assertEqual((1, lost[port]) if is_sure else (None, None),
+                             (edge.get("LossConversations"), edge.get("LostBytes")), edge)
+            sent_again += edge["Retransmits"]
+            for _ in range(CUTS):
+                left, missing = self.cut(hosts)
+                found = self.map_of(left).get("LostBytes")
+                if found is not None:
+                    self.assertLessEqual(abs(found - lost[port]),
+                                         sum(one["BytesRetransmitted"] for one in missing), missing)
+        return sent_again, sum(lost.values())
+
+    def test_lost_bytes_are_what_the_link_has_dropped(self):
+        for late_ppm in 0, 20_000:
+            self.assertGreater(min(self.check(10_000, late_ppm)), 0)
+
+    def test_what_is_overtaken_is_sent_again_and_not_lost(self):
+        again, lost = self.check(0, 20_000)
+        self.assertEqual(0, lost)
+        self.assertGreater(again, 0)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,13 @@
 /*
  * A link with delay and loss, for kernels without netem:
  *
- *   relay [-d DELAY_US] [-l LOSS_PPM] [-s SEED] [-w FILE] NETNS_A NETNS_B INTERFACE
+ *   relay [-d DELAY_US] [-l LOSS_PPM] [-r LATE_PPM] [-s SEED] [-w FILE] NETNS_A NETNS_B INTERFACE
  *
  * makes a TAP device of that name in both namespaces (names of ip-netns(8)), and passes each
  * frame from one to the other after DELAY_US, the same in both directions. LOSS_PPM of a
- * million frames are dropped, and written to FILE, as pcap. It prints "ready" when both devices
- * are up, and runs until it is killed, which removes them.
+ * million frames are dropped, and written to FILE, as pcap. LATE_PPM take LATE_MS longer, so that
+ * others overtake them. It prints "ready" when both devices are up, and runs until it is killed,
+ * which removes them.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -29,6 +30,7 @@
 
 #define NSEC_PER_SEC 1000000000LL
 
+enum { LATE_MS = 10, WAYS = 4 /* to and fro; then those of late frames */ };
 enum { FRAME_MAX = 2048, BURST = 64, QUEUE_MAX = 1 << 17, TX_QUEUE = 10000 };
 
 struct frame {
@@ -46,7 +48,7 @@ struct way {
 };
 
 static int64_t delay_ns;
-static uint32_t loss_ppm;
+static uint32_t loss_ppm, late_ppm;
 static uint64_t random_state;
 static FILE *dropped; /* NULL: they are not written */
 
@@ -141,7 +143,17 @@ static int make_tap(const char *netns, const char *name)
 	return fd;
 }
 
-static void take_frames(struct way *way)
+static void add_frame(struct way *way, struct frame *frame, int64_t wait_ns)
+{
+	frame->due_ns = now_ns() + wait_ns;
+	frame->next = NULL;
+	*way->last = frame;
+	way->last = &frame->next;
+	way->n++;
+}
+
+/* @late: for frames that take longer */
+static void take_frames(struct way *way, struct way *late)
 {
 	for (int i = 0; i < BURST && way->n < QUEUE_MAX; i++) {
 		struct frame *frame = malloc(sizeof(*frame));
@@ -158,48 +170,66 @@ static void take_frames(struct way *way)
 			continue;
 		}
 		frame->len = (size_t)len;
-		frame->due_ns = now_ns() + delay_ns;
-		frame->next = NULL;
-		*way->last = frame;
-		way->last = &frame->next;
-		way->n++;
+		if (late_ppm && next_random() % 1000000 < late_ppm)
+			add_frame(late, frame, delay_ns + LATE_MS * 1000000LL);
+		else
+			add_frame(way, frame, delay_ns);
 	}
 }
 
-static void pass_frames(struct way *way)
+/* @return the way of the frame that is due first; NULL: there is no frame */
+static struct way *find_next(struct way ways[WAYS])
 {
-	int64_t now = now_ns();
+	struct way *next = NULL;
 
-	while (way->first && way->first->due_ns <= now) {
-		struct frame *frame = way->first;
-
-		/* A frame for which the device has no room is lost, as on a real link. */
-		(void)!write(way->to, frame->bytes, frame->len);
-		way->first = frame->next;
-		if (!way->first)
-			way->last = &way->first;
-		way->n--;
-		free(frame);
-	}
+	for (int i = 0; i < WAYS; i++)
+		if (ways[i].first &&
+		    (!next || ways[i].first->due_ns < next->first->due_ns))
+			next = &ways[i];
+	return next;
 }
 
-static int64_t wait_ns(const struct way ways[2])
+static void pass_frame(struct way *way)
 {
-	int64_t due = INT64_MAX, now = now_ns();
+	struct frame *frame = way->first;
 
-	for (int i = 0; i < 2; i++)
-		if (ways[i].first && ways[i].first->due_ns < due)
-			due = ways[i].first->due_ns;
-	return due == INT64_MAX ? -1 : due > now ? due - now : 0;
+	/* A frame for which the device has no room is lost, as on a real link. */
+	(void)!write(way->to, frame->bytes, frame->len);
+	way->first = frame->next;
+	if (!way->first)
+		way->last = &way->first;
+	way->n--;
+	free(frame);
+}
+
+static void pass_frames(struct way ways[WAYS])
+{
+	const int64_t now = now_ns();
+	struct way *next;
+
+	while ((next = find_next(ways)) && next->first->due_ns <= now)
+		pass_frame(next);
+}
+
+/* Until a frame is due; < 0: there is none */
+static int64_t wait_ns(struct way ways[WAYS])
+{
+	const struct way *next = find_next(ways);
+	const int64_t ns = next ? next->first->due_ns - now_ns() : -1;
+
+	return next && ns < 0 ? 0 : ns;
 }
 
 static void relay(int a, int b)
 {
-	struct way ways[2] = { { .from = a, .to = b }, { .from = b, .to = a } };
+	struct way ways[WAYS] = { { .from = a, .to = b },
+				  { .from = b, .to = a },
+				  { .to = b },
+				  { .to = a } };
 	struct pollfd fds[2] = { { .fd = a, .events = POLLIN },
 				 { .fd = b, .events = POLLIN } };
 
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < WAYS; i++)
 		ways[i].last = &ways[i].first;
 	for (;;) {
 		int64_t ns = wait_ns(ways);
@@ -207,10 +237,9 @@ static void relay(int a, int b)
 
 		if (ppoll(fds, 2, ns < 0 ? NULL : &wait, NULL) < 0)
 			fail("ppoll");
-		for (int i = 0; i < 2; i++) {
-			take_frames(&ways[i]);
-			pass_frames(&ways[i]);
-		}
+		for (int i = 0; i < 2; i++)
+			take_frames(&ways[i], &ways[i + 2]);
+		pass_frames(ways);
 	}
 }
 
@@ -218,13 +247,15 @@ int main(int argc, char **argv)
 {
 	int option, a, b;
 
-	while ((option = getopt(argc, argv, "d:l:s:w:")) >= 0) {
+	while ((option = getopt(argc, argv, "d:l:r:s:w:")) >= 0) {
 		long long value = optarg ? atoll(optarg) : 0;
 
 		if (option == 'd')
 			delay_ns = value * 1000;
 		else if (option == 'l')
 			loss_ppm = (uint32_t)value;
+		else if (option == 'r')
+			late_ppm = (uint32_t)value;
 		else if (option == 's')
 			random_state = (uint64_t)value;
 		else if (option == 'w')

@@ -17,12 +17,12 @@ PORT = 7000
 class Link:
     """Namespaces a and b, each with an interface eth0 that leads to the other."""
 
-    def __init__(self, where, delay_us, loss_ppm=0, seed=0):
+    def __init__(self, where, delay_us, loss_ppm=0, seed=0, late_ppm=0):
         self.lab = where
         self.a, self.b = (where.ns(tag, ipv6=True) for tag in "ab")
         self.dropped = where.path(f"dropped-{self.a.name}")  # frames, as pcap
         relay = where.spawn(lab.tool("relay"), "-d", delay_us // 2, "-l", loss_ppm,
-                            "-s", seed, "-w", self.dropped, self.a.name, self.b.name,
+                            "-r", late_ppm, "-s", seed, "-w", self.dropped, self.a.name, self.b.name,
                             "eth0", stdout=subprocess.PIPE, text=True,
                             enter=lab.run_first)
         if relay.stdout.readline() != "ready\n":
