@@ -10,6 +10,7 @@
 
 #include "bpf/drops.h"
 #include "bpf/nat_entry.h"
+#include "bpf/nullable.h"
 #include "bpf/parse/parse.h"
 #include "bpf/parse/wire.h"
 
@@ -536,7 +537,7 @@ SEC("tp_btf/kfree_skb")
 int BPF_PROG(netobs_drop_sk, struct sk_buff *skb, void *location, __u32 reason,
 	     struct sock *receiver)
 {
-	run_first(skb, location, reason, receiver);
+	run_first(skb, location, reason, nullable(receiver));
 	return 0;
 }
 
@@ -544,7 +545,7 @@ SEC("tp_btf/kfree_skb")
 int BPF_PROG(netobs_drop_sk2, struct sk_buff *skb, void *location, __u32 reason,
 	     struct sock *receiver)
 {
-	run_second(skb, location, reason, receiver);
+	run_second(skb, location, reason, nullable(receiver));
 	return 0;
 }
 

@@ -12,6 +12,7 @@
  */
 #include "vmlinux.h"
 
+#include "bpf/nullable.h"
 #include "bpf/trace/hooks.h"
 #include "bpf/trace/readers.h"
 #include "bpf/trace/segments.h"
@@ -271,8 +272,9 @@ int BPF_PROG(netobs_tr_enq, struct Qdisc *qdisc, const struct netdev_queue *txq,
 
 SEC("tp_btf/qdisc_dequeue")
 int BPF_PROG(netobs_tr_deq, struct Qdisc *qdisc, const struct netdev_queue *txq,
-	     int packets, struct sk_buff *skb)
+	     int packets, const struct sk_buff *skb)
 {
+	skb = nullable(skb);
 	return skb ? take_leaving(skb, skb->dev, TRACE_DEQUEUE) : 0;
 }
 
