@@ -136,7 +136,11 @@ static __always_inline struct point point_of(const struct sock *sk, __u8 kind,
 
 static __always_inline struct trace_stream *stream_of(const struct found *found)
 {
-	return &found->conn->streams[found->direction & 1];
+	__u32 direction = found->direction;
+
+	/* Without it, compilers leave out the mask; Linux 6.8 does not know what an exclusive or makes. */
+	barrier_var(direction);
+	return &found->conn->streams[direction & 1];
 }
 
 /* A process moves bytes of its own socket. */
