@@ -8,8 +8,10 @@
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
 
 #include "bpf/maps.h"
+#include "bpf/nullable.h"
 #include "bpf/rtt/leave.h"
 #include "bpf/store/conn_bodies.h"
 #include "bpf/store/leavings.h"
@@ -18,8 +20,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 enum {
 	LEAVING_LIST_MAX = 64, /* packets that a discipline gives back at once */
-	IPV4_FRAGMENT = 0x1fff,
-	NOT_LEAVING = -1,
 };
 
 /* An IP header and what is read of the next one. */
@@ -38,25 +38,6 @@ struct leaving_numbers {
 static __always_inline __u64 read_exact_clock(const struct segment *segment)
 {
 	return segment->now;
-}
-
-/* @return the index of the packet's namespace, or NOT_LEAVING: it is not observed */
-static __always_inline int netns_of(const struct sk_buff *skb)
-{
-	__u32 inode = BPF_CORE_READ(skb, dev, nd_net.net, ns.inum);
-	const __u32 *index = bpf_map_lookup_elem(&leaving_netns, &inode);
-
-	return index ? (int)*index : NOT_LEAVING;
-}
-
-/* A tunnel's device leaves the inner headers marked. Those of bridged packets are right, too. */
-static __always_inline const void *network_of(const struct sk_buff *skb)
-{
-	const void *head = BPF_CORE_READ(skb, head);
-
-	if (BPF_CORE_READ_BITFIELD_PROBED(skb, encapsulation))
-		return head + BPF_CORE_READ(skb, inner_network_header);
-	return head + BPF_CORE_READ(skb, network_header);
 }
 
 /*
@@ -89,14 +70,14 @@ static __always_inline bool read_transport(const struct leaving_headers *headers
 	       (proto == IP_PROTO_ICMPV6 && at[0] == ICMPV6_ECHO_KEY >> 8);
 }
 
-static __always_inline bool read_numbers(const struct sk_buff *skb,
+static __always_inline bool read_numbers(__u64 at,
 					 struct leaving_numbers *ret_numbers)
 {
 	struct leaving_headers headers;
 	__be32 address;
 	__be16 len;
 
-	if (bpf_probe_read_kernel(&headers, sizeof(headers), network_of(skb)))
+	if (bpf_probe_read_kernel(&headers, sizeof(headers), (const void *)at))
 		return false;
 	if (headers.bytes[0] >> 4 == 4) {
 		__builtin_memcpy(&address, headers.bytes + 16, sizeof(address));
@@ -114,7 +95,7 @@ static __always_inline bool read_numbers(const struct sk_buff *skb,
 }
 
 /* These have numbers only: the verifier walks them once. */
-__noinline int leave_place(__u32 place, __u32 seq, __u32 tsval, __u64 ns)
+__noinline int leave_place(__u32 place, __u32 seq, __u32 tsval)
 {
 	__u32 index = place >> LEAVING_INDEX_SHIFT;
 	struct connection conn = {
@@ -125,18 +106,18 @@ __noinline int leave_place(__u32 place, __u32 seq, __u32 tsval, __u64 ns)
 		return 0;
 	conn.body = body_at(index);
 	if (conn.body)
-		leave(&conn, place, seq, tsval, ns);
+		leave(&conn, place, seq, tsval, bpf_ktime_get_boot_ns());
 	return 0;
 }
 
-__noinline int leave_packet(__u64 address)
+/* @at: of the IP header. @inode: of the packet's namespace */
+__noinline int leave_packet(__u64 at, __u32 inode)
 {
-	const struct sk_buff *skb = (const void *)address;
-	const int netns = netns_of(skb);
 	struct leaving_numbers numbers = { 0 };
 	const struct leaving_bucket *bucket;
+	const __u32 *netns;
 
-	if (netns == NOT_LEAVING || !read_numbers(skb, &numbers))
+	if (!read_numbers(at, &numbers))
 		return 0;
 	bucket = leavings_of(numbers.seq, numbers.ack);
 	if (!bucket)
@@ -144,23 +125,40 @@ __noinline int leave_packet(__u64 address)
 	for (int i = 0; i < LEAVING_WAYS; i++) {
 		const struct leaving *note = &bucket->of[i];
 
-		if (note->seq != numbers.seq || note->ack != numbers.ack ||
-		    note->netns != netns)
+		if (note->seq != numbers.seq || note->ack != numbers.ack)
 			continue;
-		leave_place(note->place, numbers.seq, numbers.tsval,
-			    bpf_ktime_get_boot_ns());
+		netns = bpf_map_lookup_elem(&leaving_netns, &inode);
+		if (netns && note->netns == *netns)
+			leave_place(note->place, numbers.seq, numbers.tsval);
 	}
 	return 0;
 }
 
-SEC("raw_tp/qdisc_dequeue")
-int netobs_leave(struct bpf_raw_tracepoint_args *ctx)
+/*
+ * A tunnel's device leaves the inner headers marked. Those of bridged packets are right, too. A negated
+ * address is a number to the verifier, which is what global functions take.
+ */
+static __always_inline __u64 network_of(const struct sk_buff *skb)
 {
-	__u64 skb = ctx->args[3];
+	__u64 negated = -(__u64)skb->head;
 
+	barrier_var(negated);
+	return (BPF_CORE_READ_BITFIELD(skb, encapsulation) ?
+			skb->inner_network_header :
+			skb->network_header) -
+	       negated;
+}
+
+/* @skb: NULL if the discipline has no packet to give back */
+SEC("tp_btf/qdisc_dequeue")
+int BPF_PROG(netobs_leave, const struct Qdisc *qdisc,
+	     const struct netdev_queue *txq, int packets,
+	     const struct sk_buff *skb)
+{
+	skb = nullable(skb);
 	for (int i = 0; i < LEAVING_LIST_MAX && skb; i++) {
-		leave_packet(skb);
-		skb = (__u64)BPF_CORE_READ((const struct sk_buff *)skb, next);
+		leave_packet(network_of(skb), skb->dev->nd_net.net->ns.inum);
+		skb = skb->next;
 	}
 	return 0;
 }
