@@ -21,6 +21,7 @@ import json
 import math
 import os
 import re
+import signal
 import time
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Union
 
@@ -34,6 +35,11 @@ _Path = Union[str, bytes, os.PathLike]
 
 
 _VERSION = "NETOBS_VERSION_"
+# All that this module names to cffi.
+_STRUCTS = ("opts", "sink_opts", "record", "flow", "alert", "mapping", "point", "alert_rule", "stats")
+_TYPES = ("char[]", "const char *[]", "struct netobs **", "struct netobs_sink **", "struct netobs_flow **",
+          "struct netobs_alert_rule[]",
+          *(f"struct netobs_{name}{end}" for name in _STRUCTS for end in ("", " *")))
 
 
 def _declarations():
@@ -45,6 +51,22 @@ def _declarations():
             "built: pip install ./python, or PYTHONPATH=build/release/python") from None
 
 
+def _parse(text):
+    """
+    cffi forgets what it has parsed in callbacks of weak references, and Python ignores what these raise, such
+    as the exception of ^C. So signals wait here, and later no type is parsed.
+    """
+    declared = cffi.FFI()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        declared.cdef(text)
+        for name in _TYPES:
+            declared.typeof(name)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return declared
+
+
 def _load():
     """@return cffi's two sides of the library that the declarations belong to"""
     text = _declarations()
@@ -52,8 +74,7 @@ def _load():
     major, minor = (int(numbers[name]) for name in ("MAJOR", "MINOR"))
     wanted = f"{major}.{minor}" if major == 0 else f"{major}"
     path = os.environ.get("NETOBS_LIBRARY") or f"libnetobs.so.{wanted}"
-    declared = cffi.FFI()
-    declared.cdef(text)
+    declared = _parse(text)
     try:
         loaded = declared.dlopen(path)
         number = loaded.netobs_version_number()
@@ -103,11 +124,11 @@ class _Options:
         self.struct = ffi.new(f"struct {struct} *")
         self.struct.sz = ffi.sizeof(f"struct {struct}")
         self.why = ffi.new("char[]", lib.NETOBS_ERROR_MAX)
-        self.struct.error = ffi.cast(f"char (*)[{lib.NETOBS_ERROR_MAX}]", self.why)
         self.kept = []
         self.failed = None
         self.on_failure = None
         self.types = {name: field.type for name, field in ffi.typeof(f"struct {struct}").fields}
+        self.struct.error = ffi.cast(self.types["error"], self.why)
         for name, value in options.items():
             self.set(name, value)
 

@@ -39,28 +39,42 @@ with netobs.Context(interfaces=["eth0"], interval_ms=60000, direction=netobs.lib
             "stats": context.stats(), "sink": sink.stats()}))
 """
 
-# Runs the example, which is its argument, twenty times at once; ^C at random moments: some come
-# while it starts, some while it waits or ends. Prints how many were ended by it.
+# Runs the example, which is its argument, twenty times at once. ^C comes at a random moment, while it starts, waits or
+# ends, or when a random one of its first functions is called. Prints how many were ended by it.
 INTERRUPT = """
 import os, random, runpy, signal, sys, time
-import netobs
+import heapq, pkgutil, netobs # here: Python ignores ^C in a callback that ends each import
 example, children = sys.argv[1], {}
+random.seed(int(sys.argv[2]))
 reading, writing = os.pipe()
+
+def interrupt_at_call(n):
+    def count(frame, event, _):
+        nonlocal n
+        n -= event == "call"
+        if not n:
+            sys.setprofile(None)
+            signal.raise_signal(signal.SIGINT)
+    sys.setprofile(count)
+
 for i in range(20):
+    at, call = random.uniform(0, 4), random.randint(1, 350)
     pid = os.fork()
     if not pid:
         sys.argv = [example, "lo"]
         try:
             os.write(writing, b".") # fork() in Python drops signals that come before it returns
+            if i % 2:
+                interrupt_at_call(call)
             runpy.run_path(example, run_name="__main__")
         except KeyboardInterrupt: # before its try
             pass
         finally:
             os._exit(0)
-    children[pid] = random.uniform(0, 4)
+    children[pid] = at if i % 2 == 0 else None
     os.read(reading, 1)
 began = time.monotonic()
-for pid, at in sorted(children.items(), key=lambda child: child[1]):
+for at, pid in sorted((at, pid) for pid, at in children.items() if at is not None):
     time.sleep(max(0, began + at - time.monotonic()))
     os.kill(pid, signal.SIGINT)
 for pid in children:
@@ -141,7 +155,7 @@ class Python(lab.LabTest):
         a = self.lab.ns("a")
         a.run("ip", "link", "set", "lo", "up")
         done = a.run("/usr/bin/python3", "-c", INTERRUPT, SOURCE / "examples/python/top_talkers.py",
-                     env=environment(), timeout=120)
+                     self.seed, env=environment(), timeout=120)
         self.assertEqual("20\n", done)
 
     def test_callbacks_raise_and_records_show_what_is_known(self):
