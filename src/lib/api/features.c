@@ -105,6 +105,7 @@ static int add_drops(struct features *features, struct pipeline *pipeline,
 		.per_interface = opts->flags & NETOBS_PER_INTERFACE,
 		.no_reasons = is_disabled(opts, NETOBS_FEATURE_DROP_REASONS),
 		.finds_spaces = !(opts->flags & NETOBS_PROCESSES),
+		.nat = &features->translations.extra,
 	};
 	int err;
 

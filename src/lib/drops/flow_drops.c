@@ -157,20 +157,63 @@ static struct waiting_drop *find_waiting(struct flow_drops *drops,
 	return it;
 }
 
-static void set_tuples(struct waiting_drop *waiting,
+static const struct netns *find_netns(const struct host *host, uint32_t inode)
+{
+	for (uint32_t i = 0; i < host->n_netns; i++)
+		if (host->netns[i].inode == inode && !host->netns[i].is_beyond)
+			return &host->netns[i];
+	return NULL;
+}
+
+/*
+ * A packet may have come into its namespace with what NAT in another one has made of it: set the tuple with
+ * which its flow came into the first one.
+ */
+static void lead_back(const struct flow_drops *drops,
+		      const struct netobs_drop *drop, struct drop_tuple *tuple)
+{
+	const struct flow_extra *nat = drops->options.nat;
+	const struct netns *netns =
+		nat && nat->find_key ?
+			find_netns(drops->host, drop->netns_inode) :
+			NULL;
+	struct flow_entry entry = {
+		.key = { .src_port = tuple->src_port,
+			 .dst_port = tuple->dst_port,
+			 .proto = drop->protocol,
+			 .ifindex = drop->ifindex },
+		.tally = { .first_ns = (uint64_t)drops->begun_stamp_ns,
+			   .last_ns = (uint64_t)drops->ended_stamp_ns },
+	};
+	struct flow_key key;
+
+	if (!netns)
+		return;
+	entry.key.netns = netns->index;
+	memcpy(&entry.key.src, tuple->src, sizeof(tuple->src));
+	memcpy(&entry.key.dst, tuple->dst, sizeof(tuple->dst));
+	key = entry.key;
+	nat->find_key(&entry, false, &key, nat->ctx);
+	set_tuple(tuple, key.src.bytes, key.dst.bytes, key.src_port,
+		  key.dst_port);
+}
+
+static void set_tuples(const struct flow_drops *drops,
+		       struct waiting_drop *waiting,
 		       const struct netobs_drop *drop)
 {
-	struct drop_tuple *tuples = waiting->tuples;
+	struct drop_tuple *at_drop = &waiting->tuples[AT_DROP];
+	struct drop_tuple *came_in = &waiting->tuples[CAME_IN];
 
-	set_tuple(&tuples[AT_DROP], drop->src, drop->dst, drop->src_port,
-		  drop->dst_port);
-	waiting->n_tuples = 1;
-	if (drop->record.has & NETOBS_DROP_HAS_ORIG) {
-		set_tuple(&tuples[CAME_IN], drop->orig_src, drop->orig_dst,
+	set_tuple(at_drop, drop->src, drop->dst, drop->src_port, drop->dst_port);
+	at_drop->proto = drop->protocol;
+	*came_in = *at_drop;
+	if (drop->record.has & NETOBS_DROP_HAS_ORIG)
+		set_tuple(came_in, drop->orig_src, drop->orig_dst,
 			  drop->orig_src_port, drop->orig_dst_port);
-		waiting->n_tuples = TUPLES;
-	}
-	tuples[AT_DROP].proto = tuples[CAME_IN].proto = drop->protocol;
+	lead_back(drops, drop, came_in);
+	waiting->n_tuples =
+		memcmp(at_drop, came_in, sizeof(*at_drop)) != 0 ? TUPLES : 1;
 }
 
 static void make_wait(struct flow_drops *drops, const struct netobs_drop *drop)
@@ -181,7 +224,7 @@ static void make_wait(struct flow_drops *drops, const struct netobs_drop *drop)
 		count_add(&drops->counts.no_room, drop);
 		return;
 	}
-	set_tuples(waiting, drop);
+	set_tuples(drops, waiting, drop);
 	waiting->netns = drop->netns_inode;
 	waiting->ifindex = drop->ifindex;
 	waiting->reason = drop->reason;
@@ -240,14 +283,6 @@ static void lose_drops(const struct count *lost, void *ctx)
 }
 
 /* ---- Where flows were seen -------------------------------------------------------------- */
-
-static const struct netns *find_netns(const struct host *host, uint32_t inode)
-{
-	for (uint32_t i = 0; i < host->n_netns; i++)
-		if (host->netns[i].inode == inode && !host->netns[i].is_beyond)
-			return &host->netns[i];
-	return NULL;
-}
 
 /* @return whether the interface is one end of a pair, and the other one is in that namespace */
 static bool leads_to(const struct host *host, const struct netobs_point *point,
@@ -358,6 +393,15 @@ static void report_failure(struct flow_drops *drops, int err)
 	log_error(drops->log, "cannot read dropped packets: %s", strerror(-err));
 }
 
+static void before_flip(uint32_t generation, int64_t stamp_ns, void *ctx)
+{
+	struct flow_drops *drops = ctx;
+
+	(void)generation;
+	drops->begun_stamp_ns = drops->ended_stamp_ns;
+	drops->ended_stamp_ns = stamp_ns;
+}
+
 /* A generation of flows has ended: so does one of drops. */
 static void after_flip(int64_t flip_ns, void *ctx)
 {
@@ -436,6 +480,7 @@ void flow_drops_init(struct flow_drops *drops, const struct host *host,
 		.feed = { .take = take_drop, .lose = lose_drops, .ctx = drops },
 		.spaces = { .host = host, .log = log },
 		.extra = { .fill = fill_drops,
+			   .before_flip = before_flip,
 			   .after_flip = after_flip,
 			   .step = step,
 			   .end = end,

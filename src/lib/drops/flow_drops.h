@@ -3,8 +3,9 @@
  * Finds the flow that a dropped packet belonged to. Programs of packets have no part in it: drops
  * of an interval are read (drops/drop_feed.h) before its flows, and wait here, by their tuples,
  * until a record of their flow is filled. A drop has the tuple of the packet when it was dropped and,
- * behind NAT, the one with which it came into the namespace. A flow has its own and, with translations,
- * the ones before and after NAT. One in common is enough.
+ * behind NAT, the one with which it came into the namespace; or, behind NAT of several namespaces, into the
+ * first one. A flow has its own and, with translations, the ones before and after NAT. One in common is
+ * enough.
  *
  * A tuple may be in use in several network namespaces at once. So a drop belongs to a flow only if it
  * was in a namespace where the flow was seen, or behind the pair of interfaces by which packets of it
@@ -44,6 +45,7 @@ struct flow_drops_options {
 	bool per_interface; /* flows are: then drops are, too */
 	bool no_reasons;    /* treat what the kernel states as absent */
 	bool finds_spaces; /* nothing else looks for the namespaces behind pairs */
+	const struct flow_extra *nat; /* finds where flows came in; NULL: none */
 };
 
 /* Zeroes: off. Stays where it is while it is on. */
@@ -56,6 +58,8 @@ struct flow_drops {
 	enum { DROPS_AT_REST, DROPS_DRAINING, DROPS_SPACES } phase;
 	int64_t flip_ns; /* end of the generation of drops that was drained last */
 	int64_t wait_ns; /* how long drops wait after that for a record */
+	/* When that generation began and ended, by the clock of entries. */
+	int64_t begun_stamp_ns, ended_stamp_ns;
 
 	struct slots by_tuple; /* pointers to the newest drop of each tuple that waits */
 	TAILQ_HEAD(waiting_drops, waiting_drop) waiting; /* the newest first */

@@ -604,6 +604,16 @@ static void before_flip(uint32_t generation, int64_t stamp_ns, void *ctx)
 	nat_forget(&translations->nat, generation);
 }
 
+/* Drops, which are read next, look for what programs have reported. */
+static bool step(uint32_t *ret_wait_ms, void *ctx)
+{
+	const struct translations *translations = ctx;
+
+	nat_read(&translations->nat);
+	*ret_wait_ms = 0;
+	return false;
+}
+
 static void settle(uint32_t generation, void *ctx)
 {
 	(void)generation;
@@ -630,6 +640,7 @@ int translations_init(struct translations *translations,
 			   .join = join_translations,
 			   .fill = fill_translation,
 			   .before_flip = before_flip,
+			   .step = step,
 			   .settle = settle,
 			   .end = end,
 			   .ctx = translations },

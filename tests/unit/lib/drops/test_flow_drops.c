@@ -280,6 +280,67 @@ CASE(a_drop_with_two_tuples_is_taken_once)
 	assert_has(&inside, 0);
 }
 
+/* NAT of another namespace has added that much to both ends. */
+enum { LED = 50, INDEX = 3 };
+
+static bool find_key(const struct flow_entry *entry, bool is_further,
+		     struct flow_key *key, void *ctx)
+{
+	const uint8_t src = key->src.bytes[15], dst = key->dst.bytes[15];
+
+	(void)is_further;
+	(void)ctx;
+	assert_int_equal(entry->key.netns, INDEX);
+	if (src < LED || dst < LED)
+		return true;
+	set_end(key->src.bytes, &key->src_port, src - LED);
+	set_end(key->dst.bytes, &key->dst_port, dst - LED);
+	return true;
+}
+
+static struct netns followed = { .index = INDEX, .inode = NETNS };
+static const struct flow_extra nat = { .find_key = find_key };
+
+static void open_behind_nat(struct fixture *f)
+{
+	open_drops(f);
+	f->host.netns = &followed;
+	f->host.n_netns = 1;
+	f->drops.options.nat = &nat;
+}
+
+TEST(a_drop_is_led_back_through_nat_of_other_namespaces)
+{
+	const struct {
+		uint8_t src, dst, orig_src, orig_dst; /* 0: as src and dst */
+		uint32_t netns;
+		bool is_taken;
+	} rows[] = {
+		{ LED + 1, 9, LED + 1, LED + 2, NETNS, true },
+		{ LED + 1, LED + 2, 0, 0, NETNS, true },
+		{ 1, 2, LED + 1, LED + 2, NETNS, true }, /* as it was */
+		{ LED + 1, 9, LED + 1, LED + 3, NETNS, false },
+		{ LED + 1, LED + 2, 0, 0, OTHER_NETNS, false },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct netobs_drop drop = drop_of(rows[i].src, rows[i].dst, 5);
+		struct netobs_flow flow = flow_of(1, 2), again = flow;
+		struct fixture f = { 0 };
+
+		open_behind_nat(&f);
+		if (rows[i].orig_src)
+			set_origin(&drop, rows[i].orig_src, rows[i].orig_dst);
+		drop.netns_inode = rows[i].netns;
+		note(&f, &drop);
+		fill(&f, &flow);
+		assert_has(&flow, rows[i].is_taken ? 5 : 0);
+		fill(&f, &again);
+		assert_has(&again, 0);
+		flow_drops_close(&f.drops);
+	}
+}
+
 CASE(types_of_icmp_are_ports)
 {
 	struct netobs_drop drop = drop_of(1, 2, 5);
@@ -397,9 +458,10 @@ TEST(random_drops_are_as_in_a_model)
 	struct fixture f = { 0 };
 
 	assert_non_null(model);
-	open_drops(&f);
+	open_behind_nat(&f);
 	for (int now = 0; now < STEPS; now++) {
 		const int at = test_below(FLOWS), netns = test_below(4) == 0;
+		bool is_led;
 		struct netobs_drop drop = drop_of((uint8_t)at, (uint8_t)(at / 2),
 						  1 + test_below(9));
 
@@ -410,8 +472,10 @@ TEST(random_drops_are_as_in_a_model)
 		case 0: /* no record has this one */
 			set_origin(&drop, 99, (uint8_t)test_below(FLOWS));
 			break;
-		case 1:
-			set_origin(&drop, (uint8_t)at, (uint8_t)(at / 2));
+		case 1: /* led back where the namespace is followed */
+			is_led = !netns && test_below(2);
+			set_origin(&drop, (uint8_t)(at + is_led * LED),
+				   (uint8_t)(at / 2 + is_led * LED));
 			set_end(drop.src, &drop.src_port,
 				(uint8_t)(100 + test_below(FLOWS)));
 			break;
