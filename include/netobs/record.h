@@ -54,6 +54,9 @@ struct netobs_process {
 	char command[16];
 	/** The name of the thread, if it has another one; "": it has not, or of UDP. */
 	char thread[16];
+	/** The whole name, if it is longer than the 15 bytes that the kernel keeps, from the executable or the
+	 *  arguments; "": it is not, or is not known. As they may, it may be false. */
+	char long_name[64];
 	/** Path of the control group of cgroup v2; if that is the root, of the memory controller
 	 *  of v1; "": not known. */
 	char cgroup_path[384];

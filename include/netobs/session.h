@@ -126,6 +126,7 @@ struct netobs_session {
 	/** The command of the process, as /proc/PID/comm; it may not be UTF-8. */
 	char process[16];
 	char thread[16]; /**< the name of that thread, if it has another one; else "" */
+	char long_name[64]; /**< of the process, as in struct netobs_process */
 
 	/** Path of the control group, of cgroup v2, or where that is the root, of the memory
 	 *  controller of v1; "": not known. These three are the process's. */

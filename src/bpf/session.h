@@ -35,6 +35,7 @@ enum {
 		16384, /* groups with a kept path; groups of sockets go first */
 	SESSION_PATHS = 4, /* paths that a CPU can put together at a time */
 	SESSION_SHARED_MAX = 4096, /* sockets of MPTCP with a known owner */
+	SESSION_NAMES_MAX = 1024,  /* processes whose whole names are known */
 };
 
 /* The names in the path of a control group, its own first. */
@@ -50,8 +51,24 @@ struct session_round {
 	__u32 number;
 };
 
+/* A process whose name is as long as the kernel keeps names. */
+struct session_name_key {
+	__u64 exec; /* as in session_owner */
+	__u32 tgid;
+	__u32 reserved;
+	char comm[SESSION_COMM_LEN];
+};
+
+/* Where its whole name may be. */
+struct session_name {
+	char file[68]; /* name of the file that it executes, perhaps cut */
+	__u32 n;       /* bytes of arguments */
+	char arguments[312];
+};
+
 struct session_owner {
-	__u64 pid_tgid;	 /* as bpf_get_current_pid_tgid() */
+	__u64 pid_tgid; /* as bpf_get_current_pid_tgid() */
+	__u64 exec; /* differs for another process with this number, and another program in it */
 	__u64 cgroup_id; /* of cgroup v2 */
 	struct session_cgroup_key cgroup;
 	__u32 uid;

@@ -27,6 +27,15 @@ static __always_inline bool is_same_thread(const struct session_owner *owner,
 	       comm[0] == known[0] && comm[1] == known[1];
 }
 
+/* Of a name as long as the kernel keeps names, another program may have the beginning, too. */
+static __always_inline bool is_same_program(const struct session_owner *owner,
+					    const struct task_struct *task)
+{
+	return !owner->comm[SESSION_COMM_LEN - 2] ||
+	       owner->exec ==
+		       task->group_leader->start_boottime + task->self_exec_id;
+}
+
 static __always_inline bool is_same(const struct session_owner *owner,
 				    bool any_thread)
 {
@@ -39,6 +48,7 @@ static __always_inline bool is_same(const struct session_owner *owner,
 	       owner->uid == task->cred->uid.val &&
 	       owner->cgroup_id == task->cgroups->dfl_cgrp->kn->id &&
 	       comm[0] == known[0] && comm[1] == known[1] &&
+	       is_same_program(owner, task) &&
 	       (any_thread || is_same_thread(owner, task));
 }
 

@@ -333,6 +333,59 @@ class Processes(WhoTest):
         self.assertEqual(self.check(records), 2)
 
 
+class Names(WhoTest):
+    CONTAINERS = 1
+
+    def start(self, programs, listener):
+        """@return what it is, its whole name, its process, where it waits, its lines, and the server's socket"""
+        kind, run, name = programs.choose(*listener.getsockname())
+        go, said = os.pipe(), os.pipe()
+
+        def become():
+            os.dup2(go[0], 0)
+            os.dup2(said[1], 1)
+            run()
+
+        pid = child(become, ns=self.containers[0])
+        os.close(go[0])
+        os.close(said[1])
+        sock = self.enterContext(listener.accept()[0])
+        lines = self.enterContext(open(said[0], "rb"))
+        return kind, name, pid, self.enterContext(open(go[1], "wb", 0)), lines, sock
+
+    def test_names_that_the_kernel_cuts(self):
+        """Of new sockets, and of old ones that their process uses again, or only holds."""
+        self.wire_all()
+        programs, wanted = talkers.LongNames(self), {}
+        half = int(os.environ.get("NETOBS_TEST_NAMES", "16")) // 2
+        with self.host:
+            listener = self.enterContext(socket.create_server(("10.0.0.1", 0)))
+        talking = [self.start(programs, listener) for _ in range(half)]
+        watch = self.observe("--interval", "60")
+        talking += [self.start(programs, listener) for _ in range(half)]
+        for i, (kind, name, pid, go, lines, sock) in enumerate(talking):
+            if self.has_io and (i >= half or self.random.random() < .6):
+                count = 1 + kind.startswith("script,")
+                go.write(b"x" * count)
+                sock.recv(5 * count, socket.MSG_WAITALL)
+                comm = talkers.shown([lines.readline() for _ in range(count + 1)][-1][:-1])
+            else:
+                sock.sendall(b"hello")
+                comm = talkers.name_in(f"/proc/{pid}/comm")
+                name = name if kind.startswith("binary") else None
+            wanted[sock.getpeername()[1]] = pid, comm, name
+        found = {}
+        for record in watch.stop().records:
+            for end in ENDS:
+                port = record.get(end + "Port")
+                if port in wanted:
+                    found[port] = tuple(record.get(end + name) for name in ("Pid", "Process", "ProcessLongName"))
+                    self.assertEqual(wanted[port], found[port])
+        self.assertEqual(wanted, found)
+        self.note(f"{2 * half} processes")
+        talkers.kill([pid for _, _, pid, *_ in talking])
+
+
 class Twins(WhoTest):
     """Containers with equal addresses, and connections with equal ports, too."""
     CONTAINERS = 2

@@ -117,6 +117,7 @@ struct netobs_process fields_process(void)
 		.cgroup_id = 123456789012,
 		.command = "a command",
 		.thread = "a thread",
+		.long_name = "a command with a long name",
 		.cgroup_path = "/system.slice/a.service",
 		.container_id = "3f4c9a0b1d2e5f60718293a4b5c6d7e8"
 				"f90a1b2c3d4e5f60718293a4b5c6d7e8",

@@ -6,6 +6,7 @@
 #ifndef NETOBS_BPF_SESSION_OWNER_H
 #define NETOBS_BPF_SESSION_OWNER_H
 
+#include "bpf/parse/cursor.h"
 #include "bpf/session.h"
 
 #include <bpf/bpf_core_read.h>
@@ -47,6 +48,13 @@ struct {
 } session_shared SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, SESSION_NAMES_MAX);
+	__type(key, struct session_name_key);
+	__type(value, struct session_name);
+} session_names SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
@@ -60,11 +68,14 @@ struct {
 	__type(value, struct session_counts);
 } session_counts SEC(".maps");
 
-/* Memory in which one program at a time puts a path together. */
+/* Memory in which one program at a time puts a path or a name together. */
 struct session_path {
 	__u32 is_busy;
 	__u32 reserved;
-	struct session_cgroup names;
+	union {
+		struct session_cgroup names;
+		struct session_name name;
+	};
 };
 
 /* Several per CPU: an interrupt, or a task on preemptible kernels, may run meanwhile. */
@@ -195,6 +206,65 @@ static __always_inline void keep_path(struct cgroup *cgroup,
 	release_path(path);
 }
 
+/* ---- Names longer than the kernel keeps them ------------------------------------------ */
+
+/* As long as the kernel keeps names. */
+static __always_inline bool begins_with(const char *name, const char *comm)
+{
+	return *(const __u64 *)name == *(const __u64 *)comm &&
+	       *(const __u32 *)(name + 8) == *(const __u32 *)(comm + 8) &&
+	       *(const __u16 *)(name + 12) == *(const __u16 *)(comm + 12) &&
+	       name[14] == comm[14];
+}
+
+/* @return false: they cannot be read now */
+static __always_inline bool read_arguments(struct task_struct *task,
+					   struct session_name *name)
+{
+	const __u64 start = BPF_CORE_READ(task, mm, arg_start);
+	const __u64 size = LIMITED(BPF_CORE_READ(task, mm, arg_end) - start,
+				   sizeof(name->arguments));
+
+	name->n = size;
+	return !bpf_probe_read_user(name->arguments, size, (const void *)start);
+}
+
+/*
+ * The name of a script is in its arguments: its file is the interpreter. Only arguments of the current
+ * task can be read, which one that holds a socket need not be.
+ */
+static __always_inline bool read_name(struct task_struct *task,
+				      const struct session_owner *owner,
+				      struct session_name *name)
+{
+	name->n = 0;
+	bpf_probe_read_kernel_str(name->file, sizeof(name->file),
+				  BPF_CORE_READ(task, mm, exe_file,
+						f_path.dentry, d_name.name));
+	return begins_with(name->file, owner->comm) ||
+	       (owner->by > SESSION_BY_HOLDING && read_arguments(task, name));
+}
+
+static __always_inline void keep_name(struct task_struct *task,
+				      const struct session_owner *owner)
+{
+	struct session_name_key key = {
+		.exec = owner->exec,
+		.tgid = owner->pid_tgid >> 32,
+	};
+	struct session_path *path;
+
+	__builtin_memcpy(key.comm, owner->comm, sizeof(key.comm));
+	if (bpf_map_lookup_elem(&session_names, &key))
+		return;
+	path = claim_path();
+	if (!path)
+		return;
+	if (read_name(task, owner, &path->name))
+		bpf_map_update_elem(&session_names, &key, &path->name, BPF_ANY);
+	release_path(path);
+}
+
 /* ---- Owners -------------------------------------------------------------------------- */
 
 static __always_inline struct session_owner read_owner(struct task_struct *task,
@@ -204,6 +274,8 @@ static __always_inline struct session_owner read_owner(struct task_struct *task,
 	struct session_owner owner = {
 		.pid_tgid = (__u64)BPF_CORE_READ(task, tgid) << 32 |
 			    (__u32)BPF_CORE_READ(task, pid),
+		.exec = BPF_CORE_READ(task, group_leader, start_boottime) +
+			BPF_CORE_READ(task, self_exec_id),
 		.cgroup_id = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id),
 		.cgroup = {
 			.id = BPF_CORE_READ(cgroup, kn, id),
@@ -216,6 +288,8 @@ static __always_inline struct session_owner read_owner(struct task_struct *task,
 	BPF_CORE_READ_INTO(&owner.comm, task, group_leader, comm);
 	BPF_CORE_READ_INTO(&owner.thread, task, comm);
 	keep_path(cgroup, &owner.cgroup);
+	if (owner.comm[SESSION_COMM_LEN - 2])
+		keep_name(task, &owner);
 	return owner;
 }
 

@@ -248,6 +248,7 @@ static const char *take_process(struct netobs_process *to, const char *at,
 	/* The bytes may be any. */
 	to->command[sizeof(to->command) - 1] = '\0';
 	to->thread[sizeof(to->thread) - 1] = '\0';
+	to->long_name[sizeof(to->long_name) - 1] = '\0';
 	to->cgroup_path[sizeof(to->cgroup_path) - 1] = '\0';
 	to->container_id[sizeof(to->container_id) - 1] = '\0';
 	to->pod_uid[sizeof(to->pod_uid) - 1] = '\0';

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/util.h"
 #include "engine/map.h"
+#include "process_name.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -55,9 +56,11 @@ static int open_owner_maps(struct owners *owners)
 	const struct program_set *set = &owners->programs.sockets;
 
 	owners->counts_fd = program_set_map_fd(set, "session_counts");
+	owners->names_fd = program_set_map_fd(set, "session_names");
 	owners->upkeep.cgroups_fd = program_set_map_fd(set, "session_cgroups");
 	owners->upkeep.round_fd = program_set_map_fd(set, "session_round");
-	if (owners->counts_fd < 0 || owners->upkeep.cgroups_fd < 0)
+	if (owners->counts_fd < 0 || owners->names_fd < 0 ||
+	    owners->upkeep.cgroups_fd < 0)
 		return -ENOENT;
 	return session_programs_read(&owners->programs, take_owner_event,
 				     owners, &owners->ring);
@@ -275,6 +278,7 @@ void owners_describe(struct owners *owners, const struct session_owner *owner,
 	if (strncmp(owner->thread, owner->comm, sizeof(owner->comm)) != 0)
 		memcpy(ret_process->thread, owner->thread,
 		       sizeof(ret_process->thread) - 1);
+	process_name_find(owners->names_fd, owner, ret_process->long_name);
 	if (!info)
 		return;
 	memcpy(ret_process->cgroup_path, info->path,

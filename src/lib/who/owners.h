@@ -25,7 +25,7 @@ struct owners {
 	struct ring_buffer *ring;
 	struct owner_table table;
 	struct cgroups_upkeep upkeep;
-	int counts_fd;
+	int counts_fd, names_fd;
 	uint64_t lost; /* lost events that were logged */
 	enum {
 		OWNERS_AT_REST,

@@ -4,6 +4,7 @@
 #include "base/util.h"
 #include "cgroups.h"
 #include "container_names.h"
+#include "process_name.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -105,6 +106,7 @@ static void fill_session_process(const struct session_source *source,
 	memcpy(session->process, owner->comm, sizeof(session->process));
 	if (strncmp(owner->thread, owner->comm, sizeof(owner->comm)) != 0)
 		memcpy(session->thread, owner->thread, sizeof(session->thread));
+	process_name_find(source->names_fd, owner, session->long_name);
 	fill_cgroup(source, owner, session);
 }
 

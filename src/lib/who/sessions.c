@@ -44,7 +44,7 @@ struct sessions {
 
 	struct session_programs programs;
 	struct ring_buffer *ring;
-	int counts_fd, cgroups_fd; /* maps; they outlive the programs */
+	int counts_fd, cgroups_fd, names_fd; /* maps; they outlive the programs */
 	struct cgroups_upkeep upkeep;
 	struct map_grace *grace;
 	bool is_gathering; /* the timer will read the ring buffer */
@@ -127,7 +127,7 @@ int netobs_sessions_new(const struct netobs_sessions_opts *opts,
 	sessions = calloc(1, sizeof(*sessions));
 	if (!sessions)
 		return -ENOMEM;
-	sessions->counts_fd = sessions->cgroups_fd = -1;
+	sessions->counts_fd = sessions->cgroups_fd = sessions->names_fd = -1;
 	memcpy(&sessions->opts, opts, min_u64(opts->sz, sizeof(*opts)));
 	sessions->opts.buffer_bytes = sessions->opts.buffer_bytes ?:
 					      BUFFER_DEFAULT;
@@ -147,6 +147,7 @@ static void free_sessions(void *object)
 	ring_buffer__free(sessions->ring);
 	close_fd(&sessions->counts_fd);
 	close_fd(&sessions->cgroups_fd);
+	close_fd(&sessions->names_fd);
 	if (sessions->are_names_shared)
 		container_names_leave(sessions->names);
 	else
@@ -381,6 +382,7 @@ static int open_session_maps(struct sessions *sessions)
 
 	err = keep_map(sessions, "session_counts", &sessions->counts_fd);
 	err = err ?: keep_map(sessions, "session_cgroups", &sessions->cgroups_fd);
+	err = err ?: keep_map(sessions, "session_names", &sessions->names_fd);
 	if (err)
 		return err;
 	sessions->upkeep.cgroups_fd = sessions->cgroups_fd;
@@ -440,6 +442,7 @@ static int start_sessions(void *owner)
 	sessions->source = (struct session_source){
 		.clock = &sessions->clock,
 		.cgroups_fd = sessions->cgroups_fd,
+		.names_fd = sessions->names_fd,
 		.names = sessions->names,
 		.tick_ns = session_tick_ns(),
 	};

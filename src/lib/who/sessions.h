@@ -23,6 +23,7 @@ int sessions_use_names(struct netobs *sessions, struct container_names *names);
 struct session_source {
 	const struct clock *clock;
 	int cgroups_fd;		       /* the map of struct session_cgroup */
+	int names_fd;		       /* the map of struct session_name */
 	struct container_names *names; /* NULL: none are wanted */
 	int64_t tick_ns;	       /* of the kernel */
 };

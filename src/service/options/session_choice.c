@@ -14,18 +14,24 @@ uint64_t session_totals_reported(const struct session_totals *totals)
 	return sum;
 }
 
+static bool has_name(const struct netobs_session *session, const char *name)
+{
+	/* The kernel cuts names that are longer. */
+	const size_t max = sizeof(session->process) - 1;
+
+	return *session->long_name && strlen(name) > max ?
+		       !strcmp(session->long_name, name) :
+		       !strncmp(session->process, name, max);
+}
+
 bool session_choice_takes(const struct session_choice *choice,
 			  const struct netobs_session *session)
 {
 	const bool is_known = session->record.has & NETOBS_SESSION_HAS_PROCESS;
 
-	/* The kernel cuts names that are longer. */
-	const size_t max = sizeof(session->process) - 1;
-
 	if (choice->pid && (!is_known || session->pid != choice->pid))
 		return false;
-	return !choice->comm ||
-	       (is_known && !strncmp(session->process, choice->comm, max));
+	return !choice->comm || (is_known && has_name(session, choice->comm));
 }
 
 void session_choice_fill(const struct session_choice *choice,

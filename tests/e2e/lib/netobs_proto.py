@@ -9,7 +9,7 @@ AGENT = "192.0.2.77"
 UNITS = {"rtt": "ns", "app_latency": "ns", "retransmits": "ppm", "rate": "bit/s"}
 # What a record whose value is 0 has not in JSON.
 OPTIONAL = {"Opened": "unknown", "Errno": 0, "ProcessBy": "none", "IfIndex": 0,
-            "Process": "", "Thread": "", "CgroupPath": "", "ContainerId": "", "PodUid": "",
+            "Process": "", "Thread": "", "ProcessLongName": "", "CgroupPath": "", "ContainerId": "", "PodUid": "",
             "Unit": "", "Slice": "", "Machine": "",
             "ContainerName": "", "ContainerImage": "", "PodName": "", "PodNamespace": "",
             "Alert": "", "Interface": "", "NatEvent": 0, "InIfIndex": 0, "OutIfIndex": 0,

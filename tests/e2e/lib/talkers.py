@@ -9,8 +9,10 @@ import json
 import os
 import platform
 import re
+import shutil
 import signal
 import socket
+import sys
 import tempfile
 import threading
 import traceback
@@ -72,8 +74,11 @@ def rename_process(name):
 def name_in(path):
     """What the file says, without the newline; names may have any bytes, as U+FFFD if they are no UTF-8."""
     with open(path, "rb") as file:
-        text = file.read()[:-1].decode(errors="surrogateescape")
-    return re.sub("[\udc80-\udcff]", "\ufffd", text)
+        return shown(file.read()[:-1])
+
+
+def shown(name):
+    return re.sub("[\udc80-\udcff]", "\ufffd", name.decode(errors="surrogateescape"))
 
 
 def command():
@@ -156,6 +161,73 @@ PARTS_OF_NAMES = [bytes([byte]) for byte in b"abcXYZ019 [](){}\"'\\,;:=%-_./\xff
 def random_name(random):
     """1 to 20 characters, of which the kernel keeps 15 bytes."""
     return b"".join(random.choices(PARTS_OF_NAMES, k=random.randint(1, 20)))
+
+
+# Sends on a connection, which it may have from an earlier program, once it may; says its name; lives on.
+NAMED = """\
+import json, os, socket, sys
+address, port, fd, *then = sys.argv[1:]
+if "NAME" in os.environ:
+    with open("/proc/self/comm", "wb") as file:
+        file.write(os.environb[b"NAME"])
+sock = socket.socket(fileno=int(fd)) if int(fd) else socket.create_connection((address, port))
+sock.set_inheritable(True)
+os.write(1, b"%d\\n" % sock.getsockname()[1])
+os.read(0, 1)
+sock.sendall(b"hello")
+if then:
+    os.execv(then[0], [*then, address, port, str(sock.fileno())])
+with open("/proc/self/comm", "rb") as file:
+    os.write(1, file.read())
+os.read(0, 1)
+"""
+
+
+class LongNames:
+    """Programs with random names of 14 to 70 bytes, in a directory."""
+    KINDS = "binary", "binary, other argument", "script", "link", "renamed", "script, then binary"
+
+    def __init__(self, test):
+        self.random = test.random
+        self.home = test.enterContext(tempfile.TemporaryDirectory()).encode() + b"/"
+        self.python, self.code = self.home + b"python", self.home + b"code"
+        shutil.copy(os.path.realpath(sys.executable), self.python)
+        self.write(self.code, NAMED)
+
+    @staticmethod
+    def write(path, text):
+        with open(path, "w", encoding="ascii") as file:
+            file.write(text)
+        os.chmod(path, 0o755)
+
+    def name(self):
+        parts = [part for part in PARTS_OF_NAMES if part != b"/"]
+        return b"".join(self.random.choices(parts, k=70))[:self.random.randint(14, 70)]
+
+    def make(self, name, kind):
+        """@return the arguments of a new program, the path of it first"""
+        path = self.home + name
+        if kind == "script":
+            self.write(path, f"#!{sys.executable} -I\n{NAMED}")
+            return [path]
+        (os.symlink if kind == "link" else os.link)(self.python, path)
+        return [path, b"-I", self.code]
+
+    def choose(self, address, port):
+        """@return kind, a function that runs such a program, and its whole name; None: the kernel has it, or none"""
+        kind, name = self.random.choice(self.KINDS), self.name()
+        variables, then, last = dict(os.environb), [], name
+        if kind == "renamed":
+            variables[b"NAME"], last = name, b""
+            name = b"%016d" % self.random.randrange(10**9)
+        if kind == "script, then binary":
+            last = name[:60] + b".real"
+            then = self.make(last, "binary")
+        path, *arguments = self.make(name, kind.split(",", maxsplit=1)[0])
+        first = name[:15] + b"-argument" if kind == "binary, other argument" else path
+        line = [first, *arguments, address.encode(), b"%d" % port, b"0", *then]
+        return kind, functools.partial(os.execve, path, line, variables), \
+            shown(last) if 16 <= len(last) <= 63 else None
 
 
 def plain(address):

@@ -105,6 +105,7 @@ static const struct row session_rows[] = {
 	SESSION(process_by, NUMBER, PROCESS, process_by),
 	SESSION(process, TEXT, PROCESS, process),
 	SESSION(thread, TEXT, PROCESS, thread),
+	SESSION(process_long_name, TEXT, PROCESS, long_name),
 	SESSION(pid, NUMBER, PROCESS, pid),
 	SESSION(tid, NUMBER, PROCESS, tid),
 	SESSION(uid, NUMBER, PROCESS, uid),
