@@ -45,7 +45,8 @@ enum netobs_tunnel {
 	NETOBS_TUNNEL_GRE = 3,	  /**< RFC 2784, 2890 */
 	NETOBS_TUNNEL_IPIP = 4,	  /**< IP in IP: RFC 2003, 2473, 4213 */
 	NETOBS_TUNNEL_GTPU = 5,	  /**< 3GPP TS 29.281 */
-	NETOBS_TUNNEL_SRV6 = 6	  /**< segment routing: RFC 8754, 8986 */
+	NETOBS_TUNNEL_SRV6 = 6,	  /**< segment routing: RFC 8754, 8986 */
+	NETOBS_TUNNEL_ERSPAN = 7  /**< draft-foschiano-erspan-03 */
 };
 
 /** Bits of netobs_flow.tcp_combined: flags that one packet had together. */
@@ -154,7 +155,8 @@ struct netobs_flow {
 	uint8_t outer_dst[16];
 	uint16_t outer_src_port;
 	uint16_t outer_dst_port;
-	uint32_t vni;	/**< VXLAN, Geneve: network identifier; GRE: key */
+	uint32_t vni;	/**< VXLAN, Geneve: network identifier; GRE: key;
+			 *   GTP-U: TEID; ERSPAN II, III: session */
 	uint8_t tunnel; /**< enum netobs_tunnel */
 	/** enum netobs_tcp_combined, or-ed: flags that single packets had together;
 	 *  tcp_flags has those of all packets */

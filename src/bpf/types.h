@@ -43,9 +43,12 @@ enum tunnel_type {
 	TUNNEL_GRE,
 	TUNNEL_IPIP, /* any IP in IPv4 or IPv6 */
 	TUNNEL_GTPU,
-	TUNNEL_SRV6, /* IP behind a list of segments, or Ethernet */
+	TUNNEL_SRV6,   /* IP behind a list of segments, or Ethernet */
+	TUNNEL_ERSPAN, /* mirrored Ethernet in GRE */
 	TUNNEL_MAX,
 };
+
+_Static_assert(TUNNEL_MAX <= 8, "flow_key.tunnel has 3 bits");
 
 /*
  * One flow at one observation point. For tunnelled packets, the inner tuple; a hash of the outer
@@ -64,7 +67,7 @@ struct flow_key {
 	__u8 flags : 4;	    /* enum flow_key_flag */
 	__u8 tunnel : 3;    /* enum tunnel_type */
 	__u8 rate_high : 1; /* see key_rate() */
-	__u32 vni;	    /* VNI, or the GRE key */
+	__u32 vni;	    /* VNI, GRE key, TEID or ERSPAN session */
 	__u32 outer_hash;
 };
 

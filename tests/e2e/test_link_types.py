@@ -22,7 +22,7 @@ TOGETHER = 4000  # in a file: addresses of as many tunnels have room
 START = 1_600_000_000 * capfile.NS
 MAC_A, MAC_B = "02:00:00:00:00:01", "02:00:00:00:00:02"
 IPIP, IPV6_IN, GRE = 4, 41, 47
-PPPOE, DISCOVERY, LLDP, LCP = 0x8864, 0x8863, 0x88cc, 0xc021
+PPPOE, DISCOVERY, ERSPAN, ERSPAN3, LLDP, LCP = 0x8864, 0x8863, 0x88be, 0x22eb, 0x88cc, 0xc021
 PPP_OF = {f.IPV4: 0x21, f.IPV6: 0x57, LCP: LCP}
 
 PPP, SERIAL, PPP_ETHER, HDLC, WLAN, RADIOTAP, PPPD, PPI, WITH_DIR, NFLOG = \
@@ -30,7 +30,7 @@ PPP, SERIAL, PPP_ETHER, HDLC, WLAN, RADIOTAP, PPPD, PPI, WITH_DIR, NFLOG = \
 OF_PPP = PPP, SERIAL, PPP_ETHER, PPPD, WITH_DIR
 OF_WLAN = WLAN, RADIOTAP, PPI
 KINDS = (capfile.ETHERNET, capfile.RAW, capfile.SLL, capfile.SLL2, HDLC, NFLOG, *OF_PPP, *OF_WLAN)
-TUNNELS = "gre", "vxlan", "ipip"
+TUNNELS = "gre", "erspan1", "erspan2", "erspan3", "vxlan", "ipip"
 
 
 class Frame:
@@ -94,19 +94,32 @@ class Frame:
         return ethertype
 
     def tunnel(self, ethertype, name):
-        chance, vni = self.chance, 0
+        chance, vni, is_lost = self.chance, 0, False
         if name == "gre":
             key = chance.random() < 0.5
             vni = key and chance.randrange(1, 1 << 32)
             self.put(struct.pack("!HH", 0x2000 * key, ethertype) + (struct.pack("!I", vni) if key else b""))
-        elif name == "vxlan":
+        elif name != "ipip":
             self.put(f.ether(MAC_B, MAC_A, self.tags(ethertype), b""))
+        if name == "erspan1":
+            self.put(struct.pack("!HH", 0, ERSPAN))
+        elif name.startswith("erspan"):
+            vni = chance.randrange(1, 1024)
+            header = struct.pack("!HHI", (int(name[-1]) - 1) << 12 | chance.randrange(4096),
+                                 chance.randrange(64) << 10 | vni, chance.randrange(1 << 20))
+            if name == "erspan3":
+                is_lost = chance.random() < 0.2  # what is mirrored is not Ethernet
+                has_platform = chance.random() < 0.5
+                header += struct.pack("!HH", chance.randrange(1 << 16), is_lost << 11 | has_platform) + \
+                    bytes(8 * has_platform)
+            self.put(struct.pack("!HHI", 0x1000, ERSPAN if name == "erspan2" else ERSPAN3, 1) + header)
+        elif name == "vxlan":
             vni = chance.randrange(1, 1 << 24)
             self.put(struct.pack("!II", 0x08000000, vni << 8))
             self.put(f.udp(40000, 4789, self.data)[:8])
-        return self.outside(ethertype, name, vni)
+        return self.outside(ethertype, name, vni, is_lost)
 
-    def outside(self, ethertype, name, vni):
+    def outside(self, ethertype, name, vni, is_lost):
         proto = {"vxlan": f.UDP, "ipip": IPIP if ethertype == f.IPV4 else IPV6_IN}.get(name, GRE)
         version = self.chance.choice((4, 6))
         before = len(self.data)
@@ -114,8 +127,9 @@ class Frame:
         ports = (40000, 4789) if name == "vxlan" else (None, None)
         length = len(self.data)
         outer = (*ends, proto, *ports), length, None
-        inner = [(need, (flow, length, (name, vni, *ends))) for need, flow in self.stages]
-        self.stages = [(length - before + 4 * (name == "vxlan"), outer), *inner]
+        kind = name.rstrip("123")
+        inner = [(need, (flow, length, (kind, vni, *ends))) for need, flow in self.stages]
+        self.stages = [(length - before + 4 * (name == "vxlan"), outer)] + ([] if is_lost else inner)
         return f.IPV4 if version == 4 else f.IPV6
 
     def link(self, ethertype):

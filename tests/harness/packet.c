@@ -275,6 +275,22 @@ static void add_gre(struct builder *b, const struct layer *layer)
 	next_field(b, NEXT_ETHERTYPE, 2);
 }
 
+static void add_erspan(struct builder *b, const struct layer *layer)
+{
+	size_t platform = layer->c & 1 ? 8 : 0;
+	uint8_t *p;
+
+	say_type(b, layer->a == 3 ? 0x22eb : 0x88be, 0, 0);
+	p = append(b, (const size_t[]){ 0, 0, 8, 12 + platform }[layer->a]);
+	b->next_kind = NEXT_NONE;
+	if (layer->a == 1)
+		return;
+	put16(p, (layer->a - 1) << 12 | 5);
+	put16(p + 2, 7 << 13 | layer->b);
+	if (layer->a == 3)
+		put16(p + 10, layer->c);
+}
+
 static void add_gtpu(struct builder *b, const struct layer *layer)
 {
 	uint8_t *p = append(b, layer->b ? 12 : 8), *next = p + 11;
@@ -336,8 +352,9 @@ static void (*const add_layer[])(struct builder *, const struct layer *) = {
 	[LAYER_UDP] = add_udp,		 [LAYER_PORTS] = add_ports,
 	[LAYER_ICMP] = add_icmp,	 [LAYER_VXLAN] = add_vxlan,
 	[LAYER_GENEVE] = add_geneve,	 [LAYER_GRE] = add_gre,
-	[LAYER_GTPU] = add_gtpu,	 [LAYER_SEGMENTS] = add_segments,
-	[LAYER_NEXT] = add_next,	 [LAYER_DATA] = add_data,
+	[LAYER_ERSPAN] = add_erspan,	 [LAYER_GTPU] = add_gtpu,
+	[LAYER_SEGMENTS] = add_segments, [LAYER_NEXT] = add_next,
+	[LAYER_DATA] = add_data,
 };
 
 static void fill_lengths(struct builder *b)

@@ -31,6 +31,7 @@ enum layer_kind {
 	LAYER_VXLAN,
 	LAYER_GENEVE,
 	LAYER_GRE,
+	LAYER_ERSPAN,
 	LAYER_GTPU,
 	LAYER_SEGMENTS,
 	LAYER_NEXT,
@@ -93,6 +94,9 @@ enum {
 /* @options: bytes, a multiple of 4 */
 #define GENEVE(vni, options) \
 	UDP_PORTS(40000, 6081), { LAYER_GENEVE, (vni), (options), 0 }
+/* Behind GRE. @type: 2 or 3; @flags: of type III, the frame type and, in bit 0, a platform header */
+#define ERSPAN(type, session, flags) { LAYER_ERSPAN, (type), (session), (flags) }
+#define ERSPAN1 { LAYER_ERSPAN, 1, 0, 0 }
 #define GRE(flags, key) { LAYER_GRE, (flags), (key), 0 }
 /* @extensions: each with four bytes more than the one before */
 #define GTPU(teid, flags, extensions)      \

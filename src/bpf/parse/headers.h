@@ -28,6 +28,8 @@ enum ethertype {
 	ETHERTYPE_PPPOE_DISCOVERY = 0x8863,
 	ETHERTYPE_PPPOE_SESSION = 0x8864,
 	ETHERTYPE_8021AD = 0x88a8,
+	ETHERTYPE_ERSPAN = 0x88be, /* types I and II */
+	ETHERTYPE_ERSPAN3 = 0x22eb,
 	ETHERTYPE_QINQ = 0x9100, /* before 802.1ad */
 };
 
@@ -187,6 +189,21 @@ struct gre_wire {
 
 struct gre_key_wire {
 	__be32 key;
+} WIRE;
+
+/* draft-foschiano-erspan-03, 4.2: type II, and what type III begins with. */
+struct erspan_wire {
+	__be16 version_vlan;
+	__be16 session; /* lower 10 bits */
+	__be32 index;	/* of type III, a timestamp */
+} WIRE;
+
+/* 4.3. The frame's type is in bits 2 to 6. */
+struct erspan3_wire {
+	struct erspan_wire start;
+	__be16 group;
+	__u8 frame_type;
+	__u8 platform; /* bit 0: a header of 8 bytes follows */
 } WIRE;
 
 /* 3GPP TS 29.281, 5.1. */

@@ -77,7 +77,7 @@ static __always_inline int parse_inner(struct cursor *c, struct packet *pkt,
 	if (outer->ip_len && outer->ip_len < pkt->header_end - outer->l3_offset)
 		return reject(UNPARSED_BAD_HEADER);
 
-	name_segments(c->start, c->end, pkt, outer);
+	name_tunnel(c->start, c->end, pkt, outer);
 	pkt->ip_len = outer->ip_len;
 	pkt->key.outer_vlan = outermost;
 	pkt->outer_src = outer->key.src;

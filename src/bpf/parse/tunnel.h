@@ -12,6 +12,7 @@ enum {
 	GRE_KEY = 0x2000,
 	GRE_SEQUENCE = 0x1000,
 	GRE_VERSION = 0x0007,
+	ERSPAN_SESSION = 0x3ff,
 	ROUTING_SEGMENTS = 4, /* RFC 8754, 8.1 */
 	GTPU_VERSION = 0xf0,  /* and the protocol, which GTP' does not have */
 	GTPU_VERSION_1 = 0x30,
@@ -68,7 +69,7 @@ match_tunnel(const struct packet *pkt, const struct tunnel_ports *ports)
 	case IP_PROTO_IPIP:
 	case IP_PROTO_IPV6:
 	case IP_PROTO_ETHERNET:
-		return TUNNEL_IPIP; /* or of segments: see name_segments() */
+		return TUNNEL_IPIP; /* or of segments: see name_tunnel() */
 	default:
 		return TUNNEL_NONE;
 	}
@@ -114,29 +115,55 @@ static __always_inline int parse_geneve(struct cursor *c, struct packet *pkt)
 	return bpf_ntohs(geneve->type);
 }
 
-static __always_inline int parse_gre(struct cursor *c, struct packet *pkt)
+/* Bytes of the checksum, the key and the sequence number, without branches for the verifier to follow. */
+static __always_inline __u32 gre_options_len(__u16 flags)
+{
+	return ((flags & GRE_CHECKSUM) >> 13) + ((flags & GRE_KEY) >> 11) +
+	       ((flags & GRE_SEQUENCE) >> 10);
+}
+
+static __always_inline bool is_erspan(__u16 type)
+{
+	return type == ETHERTYPE_ERSPAN || type == ETHERTYPE_ERSPAN3;
+}
+
+/* Type II has 8 bytes and a sequence number in GRE. Type I has neither. */
+static __always_inline int parse_erspan(struct cursor *c, __u16 type, __u16 flags)
+{
+	const struct erspan3_wire *erspan;
+
+	if (type == ETHERTYPE_ERSPAN)
+		return cursor_take(c, (flags & GRE_SEQUENCE) >> 9) ?
+			       ETHERTYPE_TEB :
+			       reject(UNPARSED_SHORT);
+	erspan = cursor_take(c, sizeof(*erspan));
+	if (!erspan || !cursor_take(c, (erspan->platform & 1) * 8))
+		return reject(UNPARSED_SHORT);
+	return erspan->frame_type & 0x7c ? reject(UNPARSED_NOT_IP) :
+					   ETHERTYPE_TEB;
+}
+
+/* name_gre() reads the key. */
+static __always_inline int parse_gre(struct cursor *c)
 {
 	const struct gre_wire *gre = cursor_take(c, sizeof(*gre));
 	__u16 flags;
+	int type;
 
 	if (!gre)
 		return reject(UNPARSED_SHORT);
 	flags = bpf_ntohs(gre->flags);
+	type = bpf_ntohs(gre->type);
 	if (flags & (GRE_VERSION | GRE_ROUTING))
 		return reject(UNPARSED_BAD_HEADER);
-	if (flags & GRE_CHECKSUM && !cursor_take(c, 4))
+	if (!cursor_take(c, gre_options_len(flags)))
 		return reject(UNPARSED_SHORT);
-	if (flags & GRE_KEY) {
-		const struct gre_key_wire *gre_key =
-			cursor_take(c, sizeof(*gre_key));
-
-		if (!gre_key)
-			return reject(UNPARSED_SHORT);
-		pkt->key.vni = bpf_ntohl(gre_key->key);
+	if (is_erspan(type)) {
+		type = parse_erspan(c, type, flags);
+		if (type < 0)
+			return type;
 	}
-	if (flags & GRE_SEQUENCE && !cursor_take(c, 4))
-		return reject(UNPARSED_SHORT);
-	return bpf_ntohs(gre->type);
+	return (__u16)(type + cursor_unknown_zero(c)); /* one path goes on */
 }
 
 static __always_inline int parse_gtpu_extensions(struct cursor *c, __u8 next)
@@ -202,7 +229,7 @@ static __always_inline int parse_tunnel_header(struct cursor *c,
 	case TUNNEL_GENEVE:
 		return parse_geneve(c, pkt);
 	case TUNNEL_GRE:
-		return parse_gre(c, pkt);
+		return parse_gre(c);
 	case TUNNEL_GTPU:
 		return parse_gtpu(c, pkt);
 	default:
@@ -224,13 +251,45 @@ static __always_inline int parse_tunnel(struct cursor *c, struct packet *pkt,
 	return parse_inner_type(c, pkt, type);
 }
 
+/* The key of GRE, or the session of ERSPAN. @c: at the header of GRE. */
+static __always_inline void name_gre(struct cursor *c, struct packet *pkt)
+{
+	const struct gre_wire *gre = cursor_take(c, sizeof(*gre));
+	const struct gre_key_wire *key;
+	const struct erspan_wire *erspan;
+	struct cursor ahead = *c;
+	__u16 flags;
+
+	if (!gre)
+		return;
+	flags = bpf_ntohs(gre->flags);
+	if (flags & GRE_KEY && cursor_take(&ahead, (flags & GRE_CHECKSUM) >> 13)) {
+		key = cursor_take(&ahead, sizeof(*key));
+		if (key)
+			pkt->key.vni = bpf_ntohl(key->key);
+	}
+	if (!is_erspan(bpf_ntohs(gre->type)))
+		return;
+	pkt->key.tunnel = TUNNEL_ERSPAN;
+	if (gre->type == bpf_htons(ETHERTYPE_ERSPAN) && !(flags & GRE_SEQUENCE))
+		return;
+	if (cursor_take(c, gre_options_len(flags))) {
+		erspan = cursor_take(c, sizeof(*erspan));
+		if (erspan)
+			pkt->key.vni = bpf_ntohs(erspan->session) &
+				       ERSPAN_SESSION;
+	}
+}
+
 /*
+ * What a tunnel says besides the packet in it: GRE's key, ERSPAN's session, and lists of segments.
+ *
  * RFC 8754: behind a list of segments, the outer destination is the next one of them, and the tunnel's
  * end the last one. IP and Ethernet there (RFC 8986) are a tunnel of segments. One call for all types
  * of tunnels: a branch would be verified with all that follows.
  */
-static __noinline void name_segments(const __u8 *start, const __u8 *end,
-				     struct packet *pkt, struct packet *outer)
+static __noinline void name_tunnel(const __u8 *start, const __u8 *end,
+				   struct packet *pkt, struct packet *outer)
 {
 	struct cursor ahead = { .pos = start + (outer->routing & CURSOR_MASK),
 				.end = end };
@@ -240,6 +299,10 @@ static __noinline void name_segments(const __u8 *start, const __u8 *end,
 			       segments->routing_type == ROUTING_SEGMENTS &&
 			       segments->len * 8 >= sizeof(segments->last);
 
+	if (outer->key.proto == IP_PROTO_GRE) {
+		ahead.pos = start + (outer->header_end & CURSOR_MASK);
+		name_gre(&ahead, pkt);
+	}
 	if (outer->key.proto == IP_PROTO_ETHERNET ||
 	    (is_listed && pkt->key.tunnel == TUNNEL_IPIP))
 		pkt->key.tunnel = TUNNEL_SRV6;

@@ -377,6 +377,7 @@ const char *tunnel_name(uint8_t type)
 		[NETOBS_TUNNEL_IPIP] = "ipip",
 		[NETOBS_TUNNEL_GTPU] = "gtpu",
 		[NETOBS_TUNNEL_SRV6] = "srv6",
+		[NETOBS_TUNNEL_ERSPAN] = "erspan",
 	};
 
 	return type < sizeof(names) / sizeof(names[0]) ? names[type] : NULL;

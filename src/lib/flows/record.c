@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-_Static_assert((int)NETOBS_TUNNEL_SRV6 == (int)TUNNEL_SRV6, "same order");
+_Static_assert((int)NETOBS_TUNNEL_ERSPAN == (int)TUNNEL_ERSPAN, "same order");
 
 void record_done(struct record *record)
 {

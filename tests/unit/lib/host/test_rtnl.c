@@ -285,6 +285,9 @@ static const struct {
 	{ "ip6gre",
 	  { TUNNEL_GRE, false, 0, 0 },
 	  { { IFLA_GRE_IKEY, 4, 0 }, { IFLA_GRE_OKEY, 4, 0 } } },
+	{ "erspan",
+	  { TUNNEL_ERSPAN, false, 5, 7 },
+	  { { IFLA_GRE_IKEY, 4, 0x05000000 }, { IFLA_GRE_OKEY, 4, 0x07000000 } } },
 	{ "sit", { TUNNEL_IPIP, false, 0, 0 }, { { 0, 0, 0 } } },
 };
 

@@ -119,6 +119,7 @@ TEST(tunnel_types_have_their_names)
 		[NETOBS_TUNNEL_IPIP] = "\"TunnelType\":\"ipip\"",
 		[NETOBS_TUNNEL_GTPU] = "\"TunnelType\":\"gtpu\"",
 		[NETOBS_TUNNEL_SRV6] = "\"TunnelType\":\"srv6\"",
+		[NETOBS_TUNNEL_ERSPAN] = "\"TunnelType\":\"erspan\"",
 	};
 	struct netobs_flow flow = plain_flow();
 
