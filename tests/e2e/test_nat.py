@@ -28,6 +28,8 @@ BASE, ZONES = nat.BASE, nat.ZONES
 TUNNELS = (
     *((name, f.UDP, *tunnel) for name, tunnel in f.UDP_TUNNELS.items()),
     ("gre", f.GRE, 0, lambda kind, packet: f.gre(7, kind, packet)),
+    ("erspan", f.GRE, 0, lambda kind, packet: f.gre(7, f.ERSPAN, f.ether(
+        *f.INNER_MACS, kind, packet))),
     ("ipip", f.IPIP, 0, lambda _, packet: packet),
     ("ipip", f.IP6, 0, lambda _, packet: packet),
 )

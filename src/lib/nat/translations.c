@@ -87,6 +87,7 @@ static struct origin search_outer(struct translations *translations,
 		[TUNNEL_IPIP] = { IP_PROTO_IPIP, IP_PROTO_IPV6 },
 		[TUNNEL_GTPU] = { IP_PROTO_UDP },
 		[TUNNEL_SRV6] = { IP_PROTO_ETHERNET },
+		[TUNNEL_ERSPAN] = { IP_PROTO_GRE },
 	};
 	const uint8_t *proto = protos[entry->key.tunnel];
 	struct flow_entry outer = *entry;

@@ -4,7 +4,7 @@
 import socket
 import struct
 
-IPV4, IPV6, ARP, TEB = 0x0800, 0x86dd, 0x0806, 0x6558
+IPV4, IPV6, ARP, ERSPAN = 0x0800, 0x86dd, 0x0806, 0x88be
 VLAN, QINQ, MPLS = 0x8100, 0x88a8, 0x8847
 ICMP, TCP, UDP, ICMPV6 = 1, 6, 17, 58
 IPIP, IP6, GRE = 4, 41, 47

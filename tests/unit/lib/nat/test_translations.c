@@ -793,6 +793,7 @@ CASE(a_tunnel_that_passes_counts_with_its_first_outer_addresses)
 		{ TUNNEL_IPIP, IP_PROTO_IPIP },
 		{ TUNNEL_IPIP, IP_PROTO_IPV6 },
 		{ TUNNEL_SRV6, IP_PROTO_ETHERNET },
+		{ TUNNEL_ERSPAN, IP_PROTO_GRE },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
