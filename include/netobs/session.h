@@ -6,8 +6,8 @@
  *
  * A session is an end of a connection: a socket. Where both ends are sockets of this
  * host, there are two. All network namespaces are observed. The counters are those of
- * TCP_INFO (tcp(7), include/uapi/linux/tcp.h), read when the connection ends, so
- * packets cost nothing.
+ * TCP_INFO (tcp(7), include/uapi/linux/tcp.h), read when the connection ends. At a segment that arrives
+ * at a socket, a BPF program only looks whether a process waits for room in the send buffer.
  *
  * Their observer is a struct netobs of its own kind, and independent of others: netobs_start() and the
  * functions after it in netobs.h run it, by the rules there. Linux 5.12 is needed, and what
@@ -112,8 +112,8 @@ struct netobs_session {
 	/** The smallest of the last 5 minutes (net.ipv4.tcp_min_rtt_wlen). */
 	uint64_t min_rtt_ns;
 	/** Microseconds with data in flight, in ticks of the kernel (1 to 10 ms); and of
-	 *  these, limited by the other end's window, and by the send buffer. The kernel hardly
-	 *  counts the latter while a process polls before it sends. */
+	 *  these, limited by the other end's window, and by the send buffer: a process waited for
+	 *  room, and neither window limited it, see LIMITS of netobsctl-sessions(8). */
 	uint64_t busy_us;
 	uint64_t window_limited_us;
 	uint64_t buffer_limited_us;

@@ -11,6 +11,9 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
+/* SOCK_NOSPACE of include/linux/net.h, which was a macro. */
+enum { SOCKET_NOSPACE = 2 };
+
 /* netobs_sess_lsf lists sockets, not netobs_sess_ls. */
 const volatile bool config_lists_files = false;
 
@@ -99,23 +102,32 @@ static __always_inline void fill_path(struct session_event *event,
 	event->mss = tp->mss_cache;
 }
 
-/* As tcp_get_info_chrono_stats(): the sums lack the current phase. */
+/*
+ * As tcp_get_info_chrono_stats(): the sums lack the current phase. What note_full() found is a part of
+ * the time that the kernel counts as busy and not as limited; it is read first, as it may grow.
+ */
 static __always_inline void fill_limits(struct session_event *event,
-					const struct tcp_sock *tp)
+					const struct tcp_sock *tp,
+					struct session_socket *socket)
 {
-	__u32 running = (__u32)bpf_jiffies64() - tp->chrono_start;
-	__u8 kind = BPF_CORE_READ_BITFIELD_PROBED(tp, chrono_type);
-	__u32 busy = tp->chrono_stat[TCP_CHRONO_BUSY - 1];
+	__u32 running, busy, sndbuf;
+	__u8 kind;
 
+	if (socket)
+		event->sndbuf_ticks = *(volatile __u32 *)&socket->full_ticks;
+	running = (__u32)bpf_jiffies64() - tp->chrono_start;
+	kind = BPF_CORE_READ_BITFIELD_PROBED(tp, chrono_type);
+	busy = tp->chrono_stat[TCP_CHRONO_BUSY - 1];
+	sndbuf = tp->chrono_stat[TCP_CHRONO_SNDBUF_LIMITED - 1];
 	event->rwnd_ticks = tp->chrono_stat[TCP_CHRONO_RWND_LIMITED - 1];
-	event->sndbuf_ticks = tp->chrono_stat[TCP_CHRONO_SNDBUF_LIMITED - 1];
 	if (kind == TCP_CHRONO_BUSY)
 		busy += running;
 	else if (kind == TCP_CHRONO_RWND_LIMITED)
 		event->rwnd_ticks += running;
 	else if (kind == TCP_CHRONO_SNDBUF_LIMITED)
-		event->sndbuf_ticks += running;
-	event->busy_ticks = busy + event->rwnd_ticks + event->sndbuf_ticks;
+		sndbuf += running;
+	event->busy_ticks = busy + event->rwnd_ticks + sndbuf;
+	event->sndbuf_ticks += sndbuf;
 }
 
 static __always_inline void fill_event(struct session_event *event,
@@ -127,7 +139,7 @@ static __always_inline void fill_event(struct session_event *event,
 	event->has_fin = has_flag(sk, SOCK_DONE); /* by tcp_fin() */
 	fill_counters(event, tp);
 	fill_path(event, tp);
-	fill_limits(event, tp);
+	fill_limits(event, tp, socket);
 }
 
 /* ---- Reports ------------------------------------------------------------------------- */
@@ -465,6 +477,72 @@ int BPF_PROG(netobs_sess_end, struct sock *sk)
 	if (is_of_current(sk))
 		note_current(socket, SESSION_BY_CLOSING);
 	report_waiting(sk, socket);
+	return 0;
+}
+
+/* ---- Waits for the send buffer --------------------------------------------------------- */
+
+/* As sk_stream_is_writable(), if a process waits: poll(2) or a call that sends has set the bit. */
+static __always_inline bool has_waiter(const struct sock *sk)
+{
+	const struct socket *socket = sk->sk_socket;
+
+	return socket && socket->flags >> SOCKET_NOSPACE & 1 &&
+	       sk->sk_sndbuf - sk->sk_wmem_queued < sk->sk_wmem_queued >> 1;
+}
+
+/*
+ * @return whether all that was written has left, but for a part of a segment that waits for the
+ * rest (Nagle), and more could leave: neither window nor the queue of an interface is full
+ */
+static __always_inline bool could_send(const struct sock *sk,
+				       const struct tcp_sock *tp)
+{
+	const __u32 in_flight = tp->packets_out - tp->sacked_out -
+				tp->lost_out + tp->retrans_out;
+
+	return tp->write_seq - tp->snd_nxt < tp->mss_cache &&
+	       in_flight < tp->snd_cwnd &&
+	       (__s32)(tp->snd_una + tp->snd_wnd - tp->write_seq) > 0 &&
+	       !(sk->sk_tsq_flags >> TSQ_THROTTLED & 1);
+}
+
+/*
+ * Add the time in which only the send buffer kept a process from sending. The kernel's own clock
+ * starts where data leaves while a process already waits: it misses a process that fills the buffer
+ * and waits then, and data that waits for the rest of a segment. While the kernel counts busy, it counts
+ * neither limit.
+ */
+static __always_inline void note_full(struct session_socket *socket,
+				      const struct tcp_sock *tp)
+{
+	const __u32 now = (__u32)bpf_jiffies64();
+	__u32 since = tp->chrono_start;
+
+	if (BPF_CORE_READ_BITFIELD_PROBED(tp, chrono_type) != TCP_CHRONO_BUSY)
+		return;
+	if ((__s32)(tp->lsndtime - since) > 0)
+		since = tp->lsndtime;
+	if ((__s32)(socket->full_until - since) > 0)
+		since = socket->full_until;
+	if ((__s32)(now - since) > 0)
+		socket->full_ticks += now - since;
+	socket->full_until = now;
+}
+
+/* A segment arrives, and has changed nothing yet: what it acknowledges still fills the buffer. */
+SEC("tp_btf/tcp_probe")
+int BPF_PROG(netobs_sess_spc, struct sock *sk)
+{
+	const struct tcp_sock *tp;
+	struct session_socket *socket;
+
+	if (!has_waiter(sk))
+		return 0;
+	tp = bpf_skc_to_tcp_sock(sk);
+	socket = tp && could_send(sk, tp) ? find_socket(sk) : NULL;
+	if (socket)
+		note_full(socket, tp);
 	return 0;
 }
 

@@ -18,9 +18,9 @@
 
 static const struct log silent;
 
-enum { SOCKET_POINTS = 5, FIRST_ROOM_MAX = 512 << 10 };
+enum { SOCKET_POINTS = 6, FIRST_ROOM_MAX = 512 << 10 };
 
-/* The second ones list sockets by the files of processes. */
+/* The second ones list sockets by the files of processes. The last of each serves counters only. */
 static const struct attach_point socket_points[2][SOCKET_POINTS] = {
 	{
 		{ .program = "netobs_sess_set", .kind = ATTACH_SECTION },
@@ -32,6 +32,7 @@ static const struct attach_point socket_points[2][SOCKET_POINTS] = {
 		{ .program = "netobs_sess_mk",
 		  .kind = ATTACH_ITERATOR,
 		  .map = "session_sockets" },
+		{ .program = "netobs_sess_spc", .kind = ATTACH_SECTION },
 	},
 	{
 		{ .program = "netobs_sess_set", .kind = ATTACH_SECTION },
@@ -39,6 +40,7 @@ static const struct attach_point socket_points[2][SOCKET_POINTS] = {
 		{ .program = "netobs_sess_own", .kind = ATTACH_ITERATOR },
 		{ .program = "netobs_sess_lsf", .kind = ATTACH_ITERATOR },
 		{ .program = "netobs_sess_mkf", .kind = ATTACH_ITERATOR },
+		{ .program = "netobs_sess_spc", .kind = ATTACH_SECTION },
 	},
 };
 
@@ -85,7 +87,7 @@ static void init_sets(struct session_programs *programs, const struct log *log)
 		.doing = "load BPF programs for sessions",
 		.log = log,
 		.points_only = true,
-		.n_points = SOCKET_POINTS,
+		.n_points = SOCKET_POINTS - programs->knobs.wants_owners,
 		.prepare = prepare_sockets,
 		.ctx = programs,
 	};
