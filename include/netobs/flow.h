@@ -112,6 +112,8 @@ struct netobs_point {
  * flow's previous record; packets are packets on the wire, also where the
  * kernel handles several at once (GSO, GRO). With sampling, they count the sampled packets
  * only: sums over records, times `sampling`, estimate the traffic.
+ * An observing context's start_ns is exact if it is even. If it is odd, the packet came up to a tick of
+ * the kernel, 10 ms at most, later.
  */
 struct netobs_flow {
 	/** The header that all records have, and its members by their names here. */

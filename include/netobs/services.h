@@ -47,9 +47,10 @@ enum netobs_edge_field {
 
 /** How the service is known; netobs_edge.evidence is the least certain one of its conversations. */
 enum netobs_edge_evidence {
-	NETOBS_EDGE_HANDSHAKE = 0, /**< a session, or flags of a packet */
-	NETOBS_EDGE_ACCEPTS = 1,   /**< it has accepted another conversation */
-	NETOBS_EDGE_PORT = 2	   /**< it has the lower port, or address */
+	/** a session, flags of a packet, or the order of the first datagrams */
+	NETOBS_EDGE_HANDSHAKE = 0,
+	NETOBS_EDGE_ACCEPTS = 1, /**< it has accepted another conversation */
+	NETOBS_EDGE_PORT = 2	 /**< it has the lower port, or address */
 };
 
 /**

@@ -307,7 +307,7 @@ struct cpu_state {
 	__u64 exited;
 	__u32 generation;
 	__u32 is_paused; /* programs count nothing */
-	__u64 tick; /* the coarse clock: a tick of the kernel, and when it began */
+	__u64 tick; /* the coarse clock: a tick of the kernel, and its time, which is odd */
 	__u64 tick_ns;
 	__u32 busy;	  /* runs that claim the lane, if there are several */
 	__u32 l1_bypass;  /* ticks for which packets bypass L1 */

@@ -21,7 +21,7 @@ enum {
 	STEPS = 400,
 	ROUNDS = 16,
 	SERVER_PORT = 80,
-	TICK_NS = 1 << 20,
+	TICK = 1 << 20,
 };
 
 static const struct prog_options options = {
@@ -157,7 +157,7 @@ static bool take_token(struct rule *rule, uint64_t now_ns)
 static void judge_sample(size_t newest)
 {
 	const struct sample *sample = &model.samples[newest];
-	uint64_t tick = sample->at_ns / TICK_NS,
+	uint64_t tick = sample->at_ns / TICK,
 		 least = sample->least_ns ?: UINT64_MAX;
 
 	/* All are less than 10 s old, so the minimum is over all samples. */
@@ -238,7 +238,7 @@ static void make_rule(struct rule *rule, bool is_plain)
 		.is_ratio = test_below(4) == 0,
 		.among = 1 + test_below(ALERT_SAMPLES_MAX),
 		.limit = test_below(2) ? 1 + test_below(20) : 0,
-		.hold_ticks = hold_ms ? hold_ms * 1000000ULL / TICK_NS ?: 1 : 0,
+		.hold_ticks = hold_ms ? hold_ms * 1000000ULL / TICK ?: 1 : 0,
 	};
 	if (is_plain || test_below(2))
 		rule->among = 1;

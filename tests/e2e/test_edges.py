@@ -13,6 +13,7 @@ import itertools
 import json
 import os
 import re
+import signal
 import subprocess
 import time
 import xml.dom.minidom
@@ -23,9 +24,10 @@ from lib import relay
 from lib import rtt_truth
 from lib.observer import features
 from lib.packets import read as read_packets
-from lib.service_map import MapTest, RoutedTest, TCP, key_of
+from lib.service_map import MapTest, RoutedTest, key_of
 
 EDGES = 1000
+TALKS = int(os.environ.get("NETOBS_TEST_TALKS", "15"))
 CUTS = int(os.environ.get("NETOBS_TEST_CASES", "3"))
 KINDS = "pingpong", "bulk"
 
@@ -173,22 +175,30 @@ class Live(RoutedTest):
     def test_this_host_live(self):
         path = self.lab.path("live")
         with open(path, "w", encoding="utf-8") as file:
-            live = self.lab.spawn(observer.netobsctl(), "map", "--services", "-o", "json", "-d", "8",
+            live = self.lab.spawn(observer.netobsctl(), "map", "--services", "-o", "json",
                                   "--interval", "0.5", ns=self.router, stdout=file,
                                   stderr=subprocess.PIPE)
         lab.wait_for(lambda: os.path.getsize(path), "the first interval")
         self.count_packets()
-        for _ in range(15):
-            self.talk()
+        for kinds in ["tturR"] * TALKS + ["u"] * TALKS:
+            self.talk(kinds)
+        live.send_signal(signal.SIGINT)
         _, errors = live.communicate(timeout=60)
         observer.check_sanitizer(errors.decode())
         self.assertEqual(0, live.returncode, errors)
         sums = collections.defaultdict(collections.Counter)
+        evidence = collections.defaultdict(set)
         with open(path, encoding="utf-8") as file:
             for edge in map(json.loads, file):
-                if edge["type"] == "edge" and edge["Proto"] == TCP:
+                if edge["type"] == "edge":
+                    evidence[key_of(edge)].add(edge["ServerBy"])
                     sums[key_of(edge)].update({name: value for name, value in edge.items()
                                                if isinstance(value, int)})
+        # Who answered is the service, unless times were not exact: then the port may show the client.
+        for client, service, port, proto, sport in self.udp:
+            self.assertLessEqual(evidence[service, client, sport, proto], {"port"})
+        known = [one for one in self.udp if evidence[one[:4]] & {"handshake", "accepts"}]
+        self.assertLess(len(self.udp) // 2, len(known), self.udp)
         for key, truth in self.truth.items():
             packets, octets = self.counted(self.router)[key]
             self.assertEqual((packets, octets), (sums[key]["SentPackets"], sums[key]["SentBytes"]))

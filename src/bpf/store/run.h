@@ -156,13 +156,21 @@ static __always_inline void count_unparsed(struct run *run,
 
 /*
  * Times are in ns of CLOCK_BOOTTIME. Reading the clock costs more than all the rest of a packet of
- * a known flow, so it is read once per timer tick and CPU.
+ * a known flow, so it is read once per timer tick and CPU. An exact time is even; one that is odd is
+ * that of the last reading, so the packet came up to a tick later. Times of files are as they are there.
  */
 
 /* Replay: skb->cb of BPF_PROG_TEST_RUN carries the time from the file. */
 static __always_inline __u64 packet_time(const struct __sk_buff *skb)
 {
 	return skb->cb[0] | (__u64)skb->cb[1] << 32;
+}
+
+/* @return the exact time; read back, as the verifier would follow what it knows of the lowest bit */
+static __always_inline __u64 clock_read(struct cpu_state *cpu)
+{
+	WRITE_ONCE(cpu->tick_ns, bpf_ktime_get_boot_ns() | 1);
+	return READ_ONCE(cpu->tick_ns) - 1;
 }
 
 static __always_inline __u64 clock_now(struct cpu_state *cpu,
@@ -176,7 +184,7 @@ static __always_inline __u64 clock_now(struct cpu_state *cpu,
 	if (tick != cpu->tick) {
 		bypass_tick(cpu, config_log_slots);
 		cpu->tick = tick;
-		cpu->tick_ns = bpf_ktime_get_boot_ns();
+		return clock_read(cpu);
 	}
 	return cpu->tick_ns;
 }
@@ -184,10 +192,7 @@ static __always_inline __u64 clock_now(struct cpu_state *cpu,
 /* Read the time of a new flow. The coarse clock goes on from it, so as not to run backwards. */
 static __always_inline __u64 clock_exact(struct cpu_state *cpu, __u64 now)
 {
-	if (config_clock == CLOCK_PACKET)
-		return now;
-	cpu->tick_ns = bpf_ktime_get_boot_ns();
-	return cpu->tick_ns;
+	return config_clock == CLOCK_PACKET ? now : clock_read(cpu);
 }
 
 #endif

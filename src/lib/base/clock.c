@@ -62,6 +62,7 @@ void clock_calibrate(struct clock *clock)
 		best = after - before;
 		clock->wall_offset =
 			wall - clock_to_stamp(clock, before + best / 2);
+		clock->wall_offset &= -2; /* a time stays odd or even */
 	}
 }
 

@@ -21,6 +21,7 @@ static inline int copy_optional(const char *text, char **ret_copy)
 
 #define NSEC_PER_SEC 1000000000LL
 #define NSEC_PER_MSEC 1000000LL
+#define TICK_NS (10 * NSEC_PER_MSEC) /* of the kernel, at most */
 
 static inline void close_fd(int *fd)
 {

@@ -19,9 +19,6 @@ enum {
 	UNANSWERED_MAX_S = 600,
 };
 
-/* Reports have the time of the previous tick. */
-#define TICK_NS (10 * NSEC_PER_MSEC)
-
 static uint32_t seconds_of(int64_t ns)
 {
 	return (uint32_t)(ns / NSEC_PER_SEC);
@@ -357,8 +354,8 @@ struct translation *mappings_find_entry(const struct mappings *mappings,
 }
 
 /*
- * Take status and start from the kernel's entry. If it began after the first report, an earlier
- * entry was replaced, so this is not the start of the mapping.
+ * Take status and start from the kernel's entry. If it began after the first report, whose time
+ * is that of the last tick, an earlier entry was replaced, so this is not the start of the mapping.
  */
 static void take_entry(struct mappings *mappings, struct translation *translation,
 		       const struct conntrack_entry *entry)

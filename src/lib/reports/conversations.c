@@ -12,6 +12,7 @@
 
 enum {
 	SERVERS_MAX = 1 << 20, /* later ones are not noted */
+	ORDERS_KEPT = 1 << 18, /* more are forgotten with the conversations */
 	LINKS_KEPT = 1 << 16,  /* more are forgotten with the conversations */
 	NATS_MAX = 8,	       /* NATs in a chain */
 	PART_MIN = 4096, /* conversations whose edges are made at once, at least */
@@ -33,9 +34,16 @@ struct nat_link {
 	bool is_counted; /* the host with the NAT reports flows, too */
 };
 
+/* Which end of a pair sent the first datagram. */
+struct order {
+	struct pair pair;
+	uint8_t first; /* 1 + the end; 0: not known */
+};
+
 struct conversations {
 	struct talks talks;
-	struct slots links, reporters, servers;
+	struct slots links, reporters, servers, orders;
+	uint32_t n_ordered; /* reporters of earlier calls: conversations that are new to them have begun */
 	struct netobs_services_stats totals;
 };
 
@@ -52,6 +60,7 @@ void conversations_free(struct conversations *all)
 	slots_free(&all->links);
 	slots_free(&all->reporters);
 	slots_free(&all->servers);
+	slots_free(&all->orders);
 	free(all);
 }
 
@@ -270,6 +279,67 @@ static void note_server(struct conversations *all, const struct talk *talk)
 		slots_get(&all->servers, &server, sizeof(server), sizeof(server));
 }
 
+/* @return whether a packet came before the other one, by times as <netobs/flow.h> has them */
+static bool is_before(int64_t one_ns, int64_t other_ns)
+{
+	return one_ns + (one_ns & 1 ? TICK_NS : 0) < other_ns;
+}
+
+/* Find who began a conversation, of which there was nothing before. @return as order.first */
+static uint8_t find_first(const struct account *account)
+{
+	for (int end = 0; end < 2; end++)
+		if (account->has_flows[end] &&
+		    (!account->has_flows[!end] ||
+		     is_before(account->sums[end].start_ns,
+			       account->sums[!end].start_ns)))
+			return (uint8_t)(end + 1);
+	return 0;
+}
+
+/* Of datagrams with ports, the end that answers the first one has accepted the conversation. */
+static void note_order(struct conversations *all, const struct account *account)
+{
+	struct talk *talk = talk_at(&all->talks, account->talk);
+	const struct pair *pair = &talk->pair;
+	const struct server ends[2] = { server_of(pair, 0), server_of(pair, 1) };
+	const uint32_t n = all->orders.n;
+	struct order *order;
+	uint32_t index;
+	uint8_t server;
+
+	if (pair->proto == IPPROTO_TCP || !pair->ports[0] || !pair->ports[1] ||
+	    (account->has_flows[0] && !account->sums[0].start_ns) ||
+	    (account->has_flows[1] && !account->sums[1].start_ns))
+		return;
+	index = slots_get(&all->orders, pair, sizeof(*pair), sizeof(*order));
+	if (index == SLOT_NONE)
+		return;
+	order = slots_at(&all->orders, index);
+	if (all->orders.n > n && account->reporter < all->n_ordered)
+		order->first = find_first(account);
+	server = order->first == 1;
+	if (order->first && account->has_flows[server] && !talk->accepts[0] &&
+	    !talk->accepts[1] && !accepts(all, &ends[0]) &&
+	    !accepts(all, &ends[1]))
+		talk->accepts[server]++;
+}
+
+/* Where packets are sampled, the first ones may be missing. */
+static void note_orders(struct conversations *all)
+{
+	const struct account *accounts = all->talks.accounts.items;
+
+	for (uint32_t i = 0; i < all->talks.accounts.n && !all->totals.sampled;
+	     i++)
+		note_order(all, &accounts[i]);
+	all->n_ordered = all->reporters.n;
+	if (all->orders.n > ORDERS_KEPT) {
+		slots_free(&all->orders);
+		all->n_ordered = 0;
+	}
+}
+
 /* The rules of groups, but by all reports of the conversation. @return the end */
 static uint8_t find_service(const struct conversations *all,
 			    const struct talk *talk, uint8_t *ret_evidence)
@@ -375,6 +445,7 @@ int conversations_take(struct conversations *all, struct edges *edges)
 	const uint32_t n_talks = talks->all.n;
 	int r = 0;
 
+	note_orders(all);
 	for (uint32_t i = 0; i < n_talks; i++)
 		r = find_conversation(all, i) ?: r;
 	for (uint32_t i = 0; i < talks->all.n; i++)

@@ -37,6 +37,7 @@ struct service_report {
 	uint64_t conversation_id; /* 0: not known */
 	uint16_t icmp;		  /* type << 8 | code */
 	int64_t start_ms, end_ms;
+	int64_t start_ns; /* of a flow, as <netobs/flow.h> has it; 0: not known */
 
 	/* Flows. */
 	uint64_t packets, bytes, retransmits, retransmitted_bytes, late_unknown;

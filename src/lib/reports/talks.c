@@ -139,6 +139,12 @@ static struct part_counts counts_of(const struct service_report *report)
 	};
 }
 
+static void note_start(struct part *part, int64_t start_ns)
+{
+	if (!part->start_ns || (start_ns && start_ns < part->start_ns))
+		part->start_ns = start_ns;
+}
+
 bool talks_add_flow(struct talks *talks, uint32_t index, uint8_t source,
 		    uint32_t reporter, const struct service_report *report)
 {
@@ -153,6 +159,7 @@ bool talks_add_flow(struct talks *talks, uint32_t index, uint8_t source,
 	counters_add(&account->sums[source].counts, &counts, sizeof(counts));
 	account->sums[source].tcp_flags |= report->tcp_flags;
 	span_join(&account->sums[source].span, span_of(report));
+	note_start(&account->sums[source], report->start_ns);
 	talk->packets += report->packets;
 	if (server)
 		talk->accepts[server == SERVER_SOURCE ? source : !source]++;

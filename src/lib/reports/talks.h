@@ -29,6 +29,7 @@ struct part_counts {
 struct part {
 	struct flow_span span;
 	uint16_t tcp_flags;
+	int64_t start_ns; /* of the first packet; 0: not known */
 	struct part_counts counts;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* The API of the service map: what it takes, its rows, their JSON. */
+#include "lib_seed.h"
 #include "lib_test.h"
 
 #include <errno.h>
@@ -91,6 +92,133 @@ TEST(edges_beyond_the_most_are_others)
 	assert_int_equal(netobs_services_rows(services, 0), 4);
 	assert_row(services, 2, NETOBS_EDGE_OTHERS, 1, 100);
 	assert_row(services, 3, NETOBS_EDGE_TOTAL, 3, 600);
+	netobs_services_free(services);
+}
+
+/* A conversation of datagrams between two hosts and ports of its own. Its first end asks. */
+struct exchange {
+	uint8_t hosts[2];
+	uint16_t ports[2];
+	unsigned int begins, answers,
+		ends; /* intervals; it began before the first one's end */
+	bool is_exact;
+};
+
+static void add_datagrams(struct netobs_services *services,
+			  const struct exchange *exchange, int from, int64_t ns)
+{
+	struct netobs_flow flow = make_flow(exchange->hosts[from], 100);
+
+	flow.dst[15] = exchange->hosts[!from];
+	flow.src_port = exchange->ports[from];
+	flow.dst_port = exchange->ports[!from];
+	/* Of a tick that began up to 10 ms before. */
+	flow.start_ns = exchange->is_exact || test_below(2) ?
+				ns & -2 :
+				(ns - test_below(10000000)) | 1;
+	flow.end_ns = ns;
+	assert_int_equal(netobs_services_add(services, NULL, &flow.record), 0);
+}
+
+/* After the first packets of both ends, either end may be the first one of an interval, and either or both may rest. */
+static void tell_interval(struct netobs_services *services,
+			  const struct exchange *exchange, unsigned int interval)
+{
+	const int64_t ns = 1000000000LL * (interval + 1);
+	const int64_t later_ns =
+		ns + 2 + test_below(test_below(2) ? 100000 : 30000000);
+	const bool is_anybodys = interval > exchange->answers ||
+				 !exchange->begins;
+	const int first = is_anybodys && test_below(2), told = (int)test_below(2);
+
+	if (interval < exchange->begins || interval > exchange->ends ||
+	    (interval > exchange->answers && !test_below(4)))
+		return;
+	for (int i = 0; i < 2; i++) { /* in any order, as from a table */
+		const int end = i ^ told;
+
+		if (i && interval > exchange->answers && test_below(2))
+			continue;
+		if (!end || interval >= exchange->answers)
+			add_datagrams(services, exchange, end,
+				      end == first ? ns : later_ns);
+	}
+}
+
+static bool shows_server(const struct netobs_edge *row,
+			 const struct exchange *exchange)
+{
+	if (row->evidence == NETOBS_EDGE_PORT)
+		return false;
+	assert_int_equal(row->client[15], exchange->hosts[0]);
+	assert_int_equal(row->service[15], exchange->hosts[1]);
+	assert_int_equal(row->port, exchange->ports[1]);
+	return true;
+}
+
+/* Who answers is the service, or the port shows it where the times of first packets do not. */
+TEST(who_answers_datagrams_is_the_service)
+{
+	enum { EXCHANGES = 120, INTERVALS = 8 };
+	struct netobs_services *services = make_services(0);
+	struct exchange all[EXCHANGES];
+	unsigned int shown[2] = { 0 };
+
+	for (unsigned int i = 0; i < EXCHANGES; i++) {
+		struct exchange *one = &all[i];
+
+		*one = (struct exchange){
+			.hosts = { (uint8_t)(2 * i + 1), (uint8_t)(2 * i + 2) },
+			.ports = { (uint16_t)(1 + test_below(65535)),
+				   (uint16_t)(1 + test_below(65535)) },
+			.begins = test_below(INTERVALS),
+			.is_exact = test_below(2),
+		};
+		one->answers = one->begins + test_below(3);
+		one->ends = one->answers + test_below(4);
+	}
+	for (unsigned int interval = 0; interval < INTERVALS; interval++) {
+		int rows;
+
+		for (unsigned int i = 0; i < EXCHANGES; i++)
+			tell_interval(services, &all[i], interval);
+		rows = netobs_services_rows(services, 0);
+		for (int i = 0; i < rows - 1; i++) {
+			const struct netobs_edge *row =
+				netobs_services_row(services, (size_t)i);
+			const struct exchange *one =
+				&all[(row->client[15] - 1) / 2];
+			const bool is_shown = shows_server(row, one);
+
+			shown[one->is_exact] += is_shown;
+			if (one->is_exact || one->answers > one->begins)
+				assert_int_equal(
+					is_shown,
+					one->begins && interval >= one->answers);
+		}
+		netobs_services_clear(services);
+	}
+	assert_in_range(shown[0], 20, EXCHANGES * 3);
+	assert_in_range(shown[1], 40, EXCHANGES * 3);
+	netobs_services_free(services);
+}
+
+TEST(of_sampled_datagrams_no_order_is_known)
+{
+	const struct exchange exchange = { { 1, 2 }, { 53, 40000 }, 1, 1,
+					   1,	     true };
+	struct netobs_services *services = make_services(0);
+	struct netobs_flow flow = make_flow(9, 100);
+
+	flow.sampling = 2;
+	assert_int_equal(netobs_services_add(services, NULL, &flow.record), 0);
+	netobs_services_rows(services, 0);
+	netobs_services_clear(services);
+	add_datagrams(services, &exchange, 0, 4);
+	add_datagrams(services, &exchange, 1, 6);
+	netobs_services_rows(services, 0);
+	assert_int_equal(netobs_services_row(services, 0)->evidence,
+			 NETOBS_EDGE_PORT);
 	netobs_services_free(services);
 }
 
