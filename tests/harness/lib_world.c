@@ -79,6 +79,12 @@ struct flow_key world_key(uint16_t netns, uint32_t ifindex, bool egress)
 	};
 }
 
+void world_join_ends(struct flow_key *key)
+{
+	key->dst = key->src;
+	key->dst_port = key->src_port;
+}
+
 struct flow_entry world_entry(const struct flow_key *key, uint64_t packets,
 			      int64_t first_ns, int64_t last_ns)
 {

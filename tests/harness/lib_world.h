@@ -58,6 +58,9 @@ enum { WORLD_BYTES = 100, WORLD_L2_BYTES = 114 }; /* per packet */
 /* UDP from ::ffff:10.0.0.1 port 1000 to ::ffff:10.0.0.2 port 2000. */
 struct flow_key world_key(uint16_t netns, uint32_t ifindex, bool egress);
 
+/* Give it equal ends, as of a socket that is connected to itself: its source's. */
+void world_join_ends(struct flow_key *key);
+
 /* Of that key, seen from @first_ns to @last_ns, as a precise clock tells. */
 struct flow_entry world_entry(const struct flow_key *key, uint64_t packets,
 			      int64_t first_ns, int64_t last_ns);
