@@ -8,12 +8,14 @@ import ctypes
 import json
 import os
 import signal
+import socket
 import struct
 import time
 
 from lib import bpf
 from lib import lab
 from lib import observer
+from lib import talkers
 from lib import traffic
 from lib.persistent import PersistentTest
 
@@ -186,6 +188,22 @@ class Restart(RestartTest):
         self.assertEqual({self.a.inode, self.b.inode},
                          {inode for record in self.records()
                           for inode in record["NetnsInodes"]})
+
+    def test_who_had_a_port_meanwhile_is_not_named(self):
+        """It may have been another process than the one that has it at the start."""
+        def send():
+            traffic.throw(self.a, receiver.getsockname(), 3, source=(self.A4, 7000))
+
+        receiver = traffic.make_socket(self.b, socket.SOCK_DGRAM, self.B4)
+        self.addCleanup(receiver.close)
+        self.begin(more="process = yes")
+        self.stop()
+        talkers.join([talkers.child(send)])
+        with traffic.make_socket(self.a, socket.SOCK_DGRAM, self.A4, 7000) as sock:
+            sock.sendto(b"", receiver.getsockname())
+            self.begin(more="process = yes")
+            self.end(4)
+        self.assertEqual([None], [record.get("SrcPid") for record in self.records()])
 
     def test_other_rules(self):
         """They take effect with the new process; the old options apply to packets until then."""

@@ -338,6 +338,9 @@ enum owner_found owner_table_find(const struct owner_table *table,
 	const struct owner_entry *entry = *bucket_of(table, key);
 	const struct owner_entry *open = NULL, *other = NULL;
 
+	if (table->since_ns &&
+	    first_ns + SLACK_MS * NSEC_PER_MSEC < table->since_ns)
+		return OWNER_SEVERAL;
 	for (; entry; entry = entry->next) {
 		if (!is_key(entry, key))
 			continue;

@@ -49,6 +49,7 @@ struct owner_table {
 	uint32_t count, max;
 	uint64_t refused; /* sockets that found no room */
 	int64_t begun_ns; /* when the round began */
+	int64_t since_ns; /* sockets that ended before are not known; 0: all are */
 	uint32_t secret[OWNER_KEY_WORDS];
 };
 
@@ -80,7 +81,7 @@ enum owner_found {
 	OWNER_NONE,    /* no socket */
 	OWNER_UNKNOWN, /* a socket whose process is not known */
 	OWNER_FOUND,
-	OWNER_SEVERAL, /* sockets of several processes had these addresses at that time */
+	OWNER_SEVERAL, /* sockets of several processes had these addresses then, or may have */
 };
 
 /**

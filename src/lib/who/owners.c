@@ -96,6 +96,7 @@ int owners_open(struct owners *owners, uint64_t disabled, uint32_t max,
 		(struct owners){ .log = log, .visit = visit, .visitor = visitor };
 	err = owner_table_init(&owners->table, max);
 	err = err ?: session_programs_open(&owners->programs, &knobs, log);
+	owners->table.since_ns = stamp_ns();
 	err = err ?: open_owner_maps(owners);
 	if (err) {
 		owners_close(owners);

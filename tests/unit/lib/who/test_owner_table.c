@@ -214,6 +214,18 @@ CASE(what_is_in_no_list_any_more_has_ended)
 	assert_int_equal(f->table.count, 1);
 }
 
+/* Tables of flows may be older than the programs that follow sockets. */
+CASE(who_had_a_socket_before_the_programs_is_not_known)
+{
+	const struct truth is = open_from(1, 7, 0);
+
+	f->table.since_ns = 5 * STEP_NS;
+	note_open(&f->table, &is, 1, 6 * STEP_NS);
+	end_round(&f->table, 6 * STEP_NS, 0);
+	assert_int_equal(find_at(f, 4 * STEP_NS), OWNER_SEVERAL);
+	assert_int_equal(find_at(f, 5 * STEP_NS), OWNER_FOUND);
+}
+
 /* The last packets come when a connection has ended, the first ones before it is accepted. */
 CASE(packets_around_a_connection_are_its_own)
 {
