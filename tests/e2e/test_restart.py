@@ -10,10 +10,12 @@ import os
 import signal
 import socket
 import struct
+import threading
 import time
 
 from lib import bpf
 from lib import lab
+from lib import nat
 from lib import observer
 from lib import talkers
 from lib import traffic
@@ -286,6 +288,52 @@ class Restart(RestartTest):
         self.kill()
         self.run_once()
         self.assertEqual(6, self.lost())
+
+
+class Translated(nat.NatTest, RestartTest):
+    """By a router, whose programs report each translation once, to the process that reads it."""
+
+    def setUp(self):
+        super().setUp()
+        self.a = self.router
+        self.rules(nat.BASE + "add rule inet nat post oifname rs masquerade\n")
+        self.receiver = traffic.make_socket(self.server, socket.SOCK_DGRAM, self.SERVER, 8080)
+        self.addCleanup(self.receiver.close)
+        self.asked = 0
+
+    def ask(self, is_over):
+        """Again and again, by a port of its own each time."""
+        while not is_over.is_set():
+            with traffic.make_socket(self.client, socket.SOCK_DGRAM, self.CLIENT) as sock:
+                sock.sendto(b"x", (self.SERVER, 8080))
+                self.receiver.sendto(b"x", self.receiver.recvfrom(1)[1])
+                sock.recv(1)
+            self.asked += 1
+            time.sleep(0.01) # the kernel has room for some 9,000 reports that nobody reads
+
+    def total(self):
+        """Packets of conversations in the records of the last run."""
+        return sum(record["Packets"] for record in self.records()
+                   if 8080 in (record.get("SrcPort"), record.get("DstPort")))
+
+    def test_each_packet_counts_once(self):
+        options = {"more": "nat = yes", "interfaces": ("rc", "rs")}
+        is_over, total = threading.Event(), 0
+        self.begin(**options)
+        asker = threading.Thread(target=self.ask, args=(is_over,))
+        asker.start()
+        try:
+            for _ in range(RESTARTS):
+                time.sleep(self.random.random())
+                self.stop()
+                total += self.total()
+                self.begin(**options)
+        finally:
+            is_over.set()
+            asker.join()
+        self.stop()
+        self.note(f"{RESTARTS} restarts, {self.asked} conversations")
+        self.assertEqual(2 * self.asked, total + self.total())
 
 
 class Sets(RestartTest):

@@ -9,6 +9,12 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+	KEPT_BYTES = NAT_RING_BYTES / 8
+}; /* programs wake us at twice as many */
 
 static size_t generation_size(const struct nat *nat)
 {
@@ -25,6 +31,26 @@ static size_t counters_size(const struct nat *nat)
 	return nat->n_cpus * sizeof(*nat->counters);
 }
 
+/* The pages in front of a ring, which libbpf maps, and shows from 1.3 on. */
+static int map_positions(struct nat *nat)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *consumed = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED,
+			      nat->ring_fd, 0);
+	void *produced = MAP_FAILED;
+
+	if (consumed != MAP_FAILED) {
+		nat->consumed = consumed;
+		produced = mmap(NULL, page, PROT_READ, MAP_SHARED, nat->ring_fd,
+				(off_t)page);
+	}
+	if (produced == MAP_FAILED)
+		return -errno;
+	nat->produced = produced;
+	nat->read = nat->flipped = nat->kept = *nat->consumed;
+	return 0;
+}
+
 static int open_nat_maps(struct nat *nat, const struct program_set *maps,
 			 ring_buffer_sample_fn on_event, void *ctx)
 {
@@ -39,7 +65,7 @@ static int open_nat_maps(struct nat *nat, const struct program_set *maps,
 	log_borrow_libbpf(nat->log);
 	nat->ring = ring_buffer__new(nat->ring_fd, on_event, ctx, NULL);
 	log_return_libbpf();
-	return nat->ring ? 0 : -errno;
+	return nat->ring ? map_positions(nat) : -errno;
 }
 
 int nat_open(struct nat *nat, const struct program_set *maps, uint32_t n_cpus,
@@ -70,6 +96,10 @@ void nat_close(struct nat *nat)
 	if (nat->counters)
 		map_munmap(nat->counters, counters_size(nat));
 	ring_buffer__free(nat->ring);
+	if (nat->consumed)
+		munmap(nat->consumed, (size_t)sysconf(_SC_PAGESIZE));
+	if (nat->produced)
+		munmap((void *)nat->produced, (size_t)sysconf(_SC_PAGESIZE));
 	*nat = (struct nat){ 0 };
 }
 
@@ -78,10 +108,33 @@ int nat_fd(const struct nat *nat)
 	return nat->ring ? nat->ring_fd : -1;
 }
 
-void nat_read(const struct nat *nat)
+/* Have the kernel spare the reports that are kept, if they are few. */
+static void spare_reports(const struct nat *nat)
 {
-	if (nat->ring)
-		ring_buffer__consume(nat->ring);
+	const uint64_t produced =
+		__atomic_load_n(nat->produced, __ATOMIC_ACQUIRE);
+
+	__atomic_store_n(nat->consumed,
+			 produced - nat->kept > KEPT_BYTES ? nat->read : nat->kept,
+			 __ATOMIC_RELEASE);
+}
+
+void nat_read(struct nat *nat)
+{
+	if (!nat->ring)
+		return;
+	__atomic_store_n(nat->consumed, nat->read, __ATOMIC_RELEASE);
+	ring_buffer__consume(nat->ring);
+	nat->read = *nat->consumed;
+	spare_reports(nat);
+}
+
+void nat_keep(struct nat *nat)
+{
+	if (!nat->ring)
+		return;
+	nat->kept = min_u64(nat->flipped, nat->read);
+	spare_reports(nat);
 }
 
 struct nat_counters nat_count(const struct nat *nat)
@@ -99,11 +152,13 @@ struct nat_counters nat_count(const struct nat *nat)
 }
 
 /* Before the first report there are no notes, and clearing them takes the caches of other memory. */
-void nat_forget(const struct nat *nat, uint32_t generation)
+void nat_forget(struct nat *nat, uint32_t generation)
 {
 	const size_t size = generation_size(nat);
 	const struct nat_counters counters = nat_count(nat);
 
+	if (nat->produced)
+		nat->flipped = __atomic_load_n(nat->produced, __ATOMIC_ACQUIRE);
 	if (nat->seen && (counters.reported || counters.lost))
 		memset((char *)nat->seen + generation * size, 0, size);
 }

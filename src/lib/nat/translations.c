@@ -608,7 +608,7 @@ static void before_flip(uint32_t generation, int64_t stamp_ns, void *ctx)
 /* Drops, which are read next, look for what programs have reported. */
 static bool step(uint32_t *ret_wait_ms, void *ctx)
 {
-	const struct translations *translations = ctx;
+	struct translations *translations = ctx;
 
 	nat_read(&translations->nat);
 	*ret_wait_ms = 0;
@@ -623,8 +623,11 @@ static void settle(uint32_t generation, void *ctx)
 
 static void end(int64_t done_ns, void *ctx)
 {
+	struct translations *translations = ctx;
+
 	(void)done_ns;
-	translations_release(ctx);
+	translations_release(translations);
+	nat_keep(&translations->nat);
 }
 
 int translations_init(struct translations *translations,

@@ -35,6 +35,9 @@ struct nat {
 	const struct nat_counters *counters; /* mapped */
 	struct ring_buffer *ring;
 	int ring_fd;
+	uint64_t *consumed; /* mapped: the kernel may write over what is before it */
+	const uint64_t *produced; /* mapped: where the next report will be */
+	uint64_t read, flipped, kept; /* positions; see nat_keep() */
 };
 
 /**
@@ -50,10 +53,20 @@ void nat_close(struct nat *nat);
 int nat_fd(const struct nat *nat);
 
 /* Deliver all waiting reports. */
-void nat_read(const struct nat *nat);
+void nat_read(struct nat *nat);
 
-/* Have all translations reported again in a generation that no program writes to. */
-void nat_forget(const struct nat *nat, uint32_t generation);
+/*
+ * Have all translations reported again in a generation that no program writes to, and that they write
+ * next.
+ */
+void nat_forget(struct nat *nat, uint32_t generation);
+
+/*
+ * The other generation has been drained: the reports that came before the latest nat_forget() are not
+ * needed any more. Later ones stay in the ring, read or not, for a process that takes over the tables:
+ * it reads them again with the entries that this one leaves. Too many are not kept.
+ */
+void nat_keep(struct nat *nat);
 
 /* @return the sums of the counters over all CPUs */
 struct nat_counters nat_count(const struct nat *nat);
