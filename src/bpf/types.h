@@ -388,11 +388,11 @@ struct fragment_key {
 	struct ip_addr src;
 	struct ip_addr dst;
 	__u32 id;
-	__u32 vni; /* tenants of a tunnel may use the same addresses */
-	__u32 outer_hash;
+	__u32 vni;	  /* tenants of a tunnel may use the same addresses */
+	__u32 outer_hash; /* of the tunnel, mixed with VLANs, whose tenants may, too */
 	__u16 netns;
 	__u8 proto; /* IPv4 only: RFC 791 makes it part of the identity */
-	__u8 reserved;
+	__u8 tunnel;
 };
 
 struct fragment_ports {

@@ -125,6 +125,31 @@ TEST(another_protocol_is_not_the_first)
 	assert_apart(prog);
 }
 
+/* Tenants of VLANs and tunnels may use the same addresses and numbers at the same time. */
+TEST(a_datagram_of_another_tenant_is_not_the_first)
+{
+	static const struct layer first[] = {
+		ETH, IP4,	    VXLAN(3), ETH, IP4_FRAGMENT(IP4_MORE),
+		UDP, DATA(PAYLOAD), {}
+	};
+	static const struct layer other_tunnel[] = {
+		ETH,	       IP4, GENEVE(3, 0), IP4_FRAGMENT(9), NEXT(17),
+		DATA(PAYLOAD), {}
+	};
+	static const struct layer other_vlan[] = {
+		ETH, VLAN(5), IP4_FRAGMENT(9), NEXT(17), DATA(PAYLOAD), {}
+	};
+	struct prog *prog = prog_test_open(&defaults);
+
+	prog_test_layers(prog, first);
+	prog_test_layers(prog, other_tunnel);
+	assert_apart(prog);
+	assert_int_equal(prog_reset(prog), 0);
+	prog_test_layers(prog, first4);
+	prog_test_layers(prog, other_vlan);
+	assert_apart(prog);
+}
+
 TEST(an_id_used_again_has_the_new_ports)
 {
 	static const struct layer again[] = {

@@ -36,9 +36,11 @@ static __always_inline void track_fragment(struct packet *pkt)
 		.dst = pkt->key.dst,
 		.id = pkt->fragment_id,
 		.vni = pkt->key.vni,
-		.outer_hash = pkt->key.outer_hash,
+		.outer_hash = pkt->key.outer_hash ^
+			      (__u32)pkt->key.outer_vlan << 16 ^ pkt->key.vlan,
 		.netns = pkt->key.netns,
 		.proto = pkt->fragment_proto,
+		.tunnel = pkt->key.tunnel,
 	};
 	struct fragment_ports *known;
 
