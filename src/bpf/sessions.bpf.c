@@ -17,6 +17,10 @@ enum { SOCKET_NOSPACE = 2 };
 /* netobs_sess_lsf lists sockets, not netobs_sess_ls. */
 const volatile bool config_lists_files = false;
 
+enum {
+	SUBFLOWS_MAX = 16
+}; /* of a socket of MPTCP; the kernel allows 8 and the first */
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -157,8 +161,8 @@ static __always_inline void fill_owner(struct session_event *event,
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	if (is_of_current(sk) && event->end.error != ECONNABORTED &&
-	    !is_kernel_thread(task))
+	if (!event->owner.by && is_of_current(sk) &&
+	    event->end.error != ECONNABORTED && !is_kernel_thread(task))
 		event->owner = read_owner(task, SESSION_BY_CLOSING);
 }
 
@@ -626,13 +630,66 @@ list_entry(const struct session_list *list, __u32 size)
 	return bpf_ringbuf_reserve(&session_events, size, 0);
 }
 
+/*
+ * Sockets of TCP below one of MPTCP are in no file, and older ones have no storage. They are read without a
+ * lock: one may end meanwhile, and the kernel use its memory for another.
+ * @return false: it is no subflow, or not connected
+ */
+static __always_inline bool
+fill_subflow(struct session_event *event, const struct sock *above,
+	     struct session_socket *socket,
+	     const struct mptcp_subflow_context *context)
+{
+	const struct sock *sk = BPF_CORE_READ(context, tcp_sock);
+	const struct inet_connection_sock *icsk = (const void *)sk;
+
+	__builtin_memset(event, 0, SESSION_OWNED_SIZE);
+	fill_ends(event, sk);
+	/* If nobody has asked for a cookie yet, the address is as unique while the socket lives. */
+	event->cookie = BPF_CORE_READ(sk, __sk_common.skc_cookie.counter) ?:
+				(__u64)sk;
+	event->owner = *valid_owner(socket);
+	return event->state != TCP_CLOSE && event->state != TCP_LISTEN &&
+	       BPF_CORE_READ(context, conn) == above &&
+	       BPF_CORE_READ(icsk, icsk_ulp_data) == context;
+}
+
 /* These return 1 if the ring buffer is full. */
+static __always_inline int list_subflows(const struct sock *sk,
+					 struct session_socket *socket,
+					 const struct session_list *list)
+{
+	const struct mptcp_sock *above = (const void *)sk;
+	const __u64 node =
+		bpf_core_field_offset(struct mptcp_subflow_context, node);
+	const struct list_head *end = &above->conn_list, *at;
+
+	if (!bpf_core_field_exists(above->conn_list))
+		return 0;
+	at = BPF_CORE_READ(above, conn_list.next);
+	for (int i = 0; i < SUBFLOWS_MAX && at && at != end; i++) {
+		struct session_event *event =
+			list_entry(list, SESSION_OWNED_SIZE);
+
+		if (!event)
+			return 1;
+		if (fill_subflow(event, sk, socket, (const void *)at - node))
+			bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+		else
+			bpf_ringbuf_discard(event, BPF_RB_NO_WAKEUP);
+		at = BPF_CORE_READ(at, next);
+	}
+	return 0;
+}
+
 static __always_inline int list_owned(struct sock *sk,
 				      struct session_socket *socket,
 				      const struct session_list *list)
 {
 	struct session_event *event;
 
+	if (is_shared(sk))
+		return list_subflows(sk, socket, list);
 	if (!is_listed(sk))
 		return 0;
 	event = list_entry(list, SESSION_OWNED_SIZE);
@@ -709,7 +766,9 @@ int netobs_sess_lsf(struct bpf_iter__task_file *ctx)
 {
 	const struct session_list *list = get_list();
 	struct sock *sk = sock_of_file(ctx);
-	struct session_socket *socket = sk ? find_socket(sk) : NULL;
+	struct session_socket *socket = !sk	      ? NULL :
+					is_shared(sk) ? add_socket(sk) :
+							find_socket(sk);
 
 	if (!list || !sk || !socket || socket->listed == list->number)
 		return 0;

@@ -5,6 +5,7 @@
 Who talks to whom, and how, is random.
 """
 
+import collections
 import concurrent.futures
 import json
 import os
@@ -95,40 +96,6 @@ class Processes(WhoTest):
                          {("a-process", f"thread-{i}") for i in range(4)})
         own = [one for one in groups.stop().records if one.get("Pid") == pid]
         self.assertEqual([(one["Process"], one["Flows"]) for one in own], [("a-process", 8)])
-
-    def test_sockets_of_mptcp(self):
-        """Packets have the kernel's sockets of TCP, processes those of MPTCP. At either end, or both."""
-        def serve(listener, count):
-            for _ in range(count):
-                talkers.serve_one(listener.accept()[0], self.notes)
-
-        def ask(address, protocol):
-            rename("an-asker")
-            sock = talkers.connect(address, protocol)
-            sock.sendall(b"hello")
-            sock.recv(5, socket.MSG_WAITALL)
-            self.notes.add(sock)
-            sock.close()
-
-        if not self.has_io:
-            return
-        self.wire_all()
-        watch = self.observe("--interval", "60")
-        pids, count = [], 12
-        for _ in range(4):
-            with self.host:
-                listener = talkers.listen(("10.0.0.1", 0),
-                                          self.random.choice(talkers.kinds_of_tcp()))
-            pids.append(child(serve, listener, count, ns=self.host))
-            pids += [child(ask, listener.getsockname(),
-                           self.random.choice(talkers.kinds_of_tcp()), ns=self.containers[0])
-                     for _ in range(count)]
-            listener.close()
-        join(pids)
-        lab.wait_for(lambda: not any(
-            line.split()[0] != "TIME-WAIT" for ns in (self.host, self.containers[0])
-            for line in ns.run("ss", "-tanH").splitlines()), "the end of all connections")
-        self.assertEqual(self.check(watch.stop().records), 2 * 2 * 4 * count)
 
     def test_sockets_older_than_the_observer(self):
         self.wire_all()
@@ -331,6 +298,146 @@ class Processes(WhoTest):
         receiver.close()
         router.close()
         self.assertEqual(self.check(records), 2)
+
+
+# A middlebox.
+STRIP = """table ip strip {{ chain {name} {{ type filter hook prerouting priority 0;
+tcp dport {port} tcp flags syn reset tcp option mptcp
+}}
+}}
+"""
+
+
+class Mptcp(WhoTest):
+    """
+    Packets have the kernel's sockets of TCP, processes those of MPTCP. At either end, or both, with several
+    subflows or fallback to TCP; older than the observer or not, ended or not.
+    """
+    CONTAINERS = 1
+
+    def wire_all(self):
+        super().wire_all()
+        for i in (1, 2):
+            self.lab.wire(self.host, f"v{i}", [f"10.0.{i}.1/24"],
+                          self.containers[0], f"eth{i}", [f"10.0.{i}.2/24"])
+            self.host.ip("mptcp", "endpoint", "add", f"10.0.{i}.1", "signal")
+        for ns in self.host, self.containers[0]:
+            ns.ip("mptcp", "limits", "set", "subflow", "8", "add_addr_accepted", "8")
+
+    def strip(self, port):
+        """Have no option of MPTCP come to the port. @return whether nftables can"""
+        try:
+            self.host.run("nft", "-f", "-", input=STRIP.format(name=f"to-{port}", port=port))
+        except RuntimeError as why:
+            self.note(why)
+            return False
+        return True
+
+    def run_end(self, work, turn, ns):
+        """@return a process, and where it waits for its turns; it says that each is over"""
+        waits, go = os.pipe()
+
+        def run():
+            os.close(go)
+            sock = work()
+            os.write(self.said[1], b"x")
+            while os.read(waits, 1) == b"x":
+                turn(sock)
+                os.write(self.said[1], b"x")
+
+        pid = child(run, ns=ns)
+        os.close(waits)
+        return pid, self.enterContext(open(go, "wb", 0))
+
+    def turn(self, ends):
+        for _, go in ends:
+            go.write(b"x")
+        self.wait_for_turn(ends)
+
+    def wait_for_turn(self, ends):
+        for _ in ends:
+            os.read(self.said[0], 1)
+
+    @staticmethod
+    def end(ends):
+        """Those that have not ended."""
+        ends = [(pid, go) for pid, go in ends if not go.closed]
+        for _, go in ends:
+            go.write(b".")
+            go.close()
+        join([pid for pid, _ in ends])
+
+    def start(self, is_silent=False):
+        """
+        A connection. @return its port, (process, where it waits) of server and client, whether the server is to be
+        known, and how many subflows there are
+        """
+        kinds = 0, *3 * talkers.kinds_of_tcp()[-1:]
+        ours, theirs = self.random.choice(kinds), self.random.choice(kinds)
+        answers, has_address, is_stripped = (self.random.random() < p for p in (.6, .6, .3))
+
+        def answer(sock):
+            if answers:
+                sock.recv(5, socket.MSG_WAITALL)
+                sock.sendall(b"world")
+
+        def ask(sock):
+            sock.sendall(b"hello")
+            if answers:
+                sock.recv(5, socket.MSG_WAITALL)
+
+        with self.host:
+            listener = talkers.listen(("0.0.0.0", 0), ours)
+        port = listener.getsockname()[1]
+        is_stripped = is_stripped and self.strip(port)
+        ends = [self.run_end(lambda: talkers.accept(listener, has_address), answer, self.host),
+                self.run_end(lambda: talkers.connect(("10.0.0.1", port), theirs), ask, self.containers[0])]
+        listener.close()
+        self.wait_for_turn(ends)
+        if not is_silent:
+            self.turn(ends)
+        count = 3 if ours and theirs and not is_stripped else 1
+        lab.wait_for(lambda: is_silent or len(self.host.run("ss", "-tnH", "state", "established", "sport",
+                                                            f":{port}").splitlines()) == count, "subflows")
+        return port, ends, answers and not is_silent or has_address, count
+
+    def test_each_subflow_has_the_process_of_its_socket(self):
+        if not self.has_io:
+            return
+        self.wire_all()
+        self.said = os.pipe()
+        half = int(os.environ.get("NETOBS_TEST_CONNECTIONS", "12")) // 2
+        talking = [self.start() for _ in range(half)]
+        watch = self.observe("--interval", "60")
+        silent = [self.start(is_silent=True) for _ in range(half // 3)]
+        talking += [self.start() for _ in range(half)] + silent
+        wanted, found = {}, collections.defaultdict(set)
+        for i, (port, ends, is_known, count) in enumerate(talking):
+            if i < 2 * half:
+                self.turn(ends)
+            exact = count if half <= i < 2 * half else 1
+            wanted[port] = *(pid for pid, _ in ends), is_known or i < half, i >= 2 * half, range(exact, count + 1)
+            if self.random.random() < .5:
+                self.end(ends)
+                lab.wait_for(lambda: not any(line.split()[0] != "TIME-WAIT" for ns in (self.host, self.containers[0])
+                             for line in ns.run("ss", "-tanH", f"( sport = :{port} or dport = :{port} )").splitlines()),
+                             "the end of a connection")
+        for record in watch.stop().records:
+            end, other = ENDS if record["SrcAddr"].endswith(".1") else ENDS[::-1]
+            port = record.get(end + "Port")
+            if port not in wanted:
+                continue
+            server, client, is_known, is_silent, _ = wanted[port]
+            address = record[other + "Addr"]
+            found[port].add((address, record[other + "Port"]))
+            self.assertIn(record.get(end + "Pid"), (server,) if is_known else (server, None), record)
+            self.assertIn(record.get(other + "Pid"), (client, None) if is_silent and address != "10.0.0.2" else
+                          (client,), record)
+        for port, (*_, counts) in wanted.items():
+            self.assertIn(len(found[port]), counts, port)
+        self.note(f"{sum(map(len, found.values()))} subflows")
+        for _, ends, *_ in talking:
+            self.end(ends)
 
 
 class Names(WhoTest):

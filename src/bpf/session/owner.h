@@ -316,14 +316,14 @@ shared_owner(const struct sock *sk)
 	return cookie ? bpf_map_lookup_elem(&session_shared, &cookie) : NULL;
 }
 
-/* @return the owner that is known best */
+/* @return the owner that is known best; NULL: the socket has no storage, and none is known */
 static __always_inline const struct session_owner *
 owner_of(const struct sock *sk, struct session_socket *socket)
 {
-	const struct session_owner *own = valid_owner(socket);
+	const struct session_owner *own = socket ? valid_owner(socket) : NULL;
 	const struct session_owner *shared = shared_owner(sk);
 
-	return shared && shared->by > own->by ? shared : own;
+	return shared && (!own || shared->by > own->by) ? shared : own;
 }
 
 enum { CLAIM_TRIES = 16 };

@@ -28,9 +28,9 @@ static __always_inline void fill_addresses(struct session_event *event,
 {
 	const struct sock_common *common = &sk->__sk_common;
 
-	if (common->skc_family == AF_INET) {
-		copy_ipv4(event->local, common->skc_rcv_saddr);
-		copy_ipv4(event->remote, common->skc_daddr);
+	if (BPF_CORE_READ(common, skc_family) == AF_INET) {
+		copy_ipv4(event->local, BPF_CORE_READ(common, skc_rcv_saddr));
+		copy_ipv4(event->remote, BPF_CORE_READ(common, skc_daddr));
 		return;
 	}
 	BPF_CORE_READ_INTO(&event->local, sk,
@@ -38,6 +38,20 @@ static __always_inline void fill_addresses(struct session_event *event,
 	BPF_CORE_READ_INTO(&event->remote, sk,
 			   __sk_common.skc_v6_daddr.in6_u.u6_addr8);
 	event->is_dual = !BPF_CORE_READ_BITFIELD_PROBED(common, skc_ipv6only);
+}
+
+/* What a socket says of itself, also one that is only known by its address. The event is zeroed. */
+static __always_inline void fill_ends(struct session_event *event,
+				      const struct sock *sk)
+{
+	event->time_ns = bpf_ktime_get_boot_ns();
+	event->state = BPF_CORE_READ(sk, __sk_common.skc_state);
+	event->protocol = BPF_CORE_READ(sk, sk_protocol);
+	event->netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
+	event->local_port =
+		bpf_ntohs(BPF_CORE_READ((struct inet_sock *)sk, inet_sport));
+	event->remote_port = bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
+	fill_addresses(event, sk);
 }
 
 /* @return a number that changes when the socket is bound, or connected, to another address or port */
@@ -77,20 +91,16 @@ static __always_inline void fill_owned(struct session_event *event,
 				       struct sock *sk,
 				       struct session_socket *socket)
 {
-	event->time_ns = bpf_ktime_get_boot_ns();
-	event->state = sk->__sk_common.skc_state;
-	event->protocol = sk->sk_protocol;
+	const struct session_owner *owner = owner_of(sk, socket);
+
+	fill_ends(event, sk);
 	event->cookie = bpf_get_socket_cookie(sk);
-	event->netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
-	event->local_port =
-		bpf_ntohs(BPF_CORE_READ((struct inet_sock *)sk, inet_sport));
-	event->remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
-	fill_addresses(event, sk);
+	if (owner)
+		event->owner = *owner;
 	if (!socket)
 		return;
 	event->start_ns = start_of(sk, socket);
 	event->opened = socket->opened;
-	event->owner = *owner_of(sk, socket);
 }
 
 /*

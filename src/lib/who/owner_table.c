@@ -232,10 +232,12 @@ static void note_owner(struct owner_table *table, const struct owner_key *key,
 		return;
 	}
 	entry->seen_ns = (int64_t)event->time_ns;
-	entry->from_ns = (int64_t)event->start_ns;
+	entry->from_ns = (int64_t)event->start_ns ?: entry->from_ns;
 	entry->to_ns = event->end.time_ns ? (int64_t)event->end.time_ns :
 					    INT64_MAX;
-	entry->owner = event->owner;
+	/* A list of subflows does not know who opened them. */
+	if (event->owner.by || !entry->owner.by)
+		entry->owner = event->owner;
 }
 
 /* An IPv6 socket without an address receives IPv4 packets, too, unless it is IPv6-only. */

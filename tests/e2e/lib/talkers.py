@@ -20,6 +20,7 @@ import warnings
 
 from lib import lab
 from lib import observer
+from lib import ring
 
 PR_SET_NAME = 15
 SYS_EXIT = {"x86_64": 60, "aarch64": 93}[platform.machine()]
@@ -108,6 +109,13 @@ def listen(address, protocol, **options):
     sock.bind(address)
     sock.listen(1000)
     return sock
+
+
+def accept(listener, has_address=True):
+    """accept(2), which asks for the address of the peer or not."""
+    if has_address:
+        return listener.accept()[0]
+    return socket.socket(fileno=lab.check_errno(lab.LIBC.accept(listener.fileno(), None, None), "accept"))
 
 
 def connect(address, protocol):
@@ -242,12 +250,16 @@ class Notes:
     def __init__(self):
         self.file = tempfile.TemporaryFile("a+", encoding="utf-8")
 
-    def add(self, sock, peer=None, local=None):
-        """@peer, @local: of a socket that is not connected, or not bound to an address."""
+    def add(self, sock, peer=None, local=None, worker=False):
+        """
+        @peer, @local: of a socket that is not connected, or not bound to an address. @worker: of io_uring, which
+        used it last for this thread.
+        """
         host, port = (peer or sock.getpeername())[:2]
         here = sock.getsockname()
         line = [PROTOCOLS[sock.type], plain(local or here[0]), here[1], plain(host), port,
-                os.getpid(), command(), os.getuid(), thread()]
+                os.getpid(), command(), os.getuid(),
+                f"iou-wrk-{threading.get_native_id()}" if worker else thread()]
         os.write(self.file.fileno(), (json.dumps(line) + "\n").encode())
 
     def lines(self):
@@ -315,8 +327,8 @@ def serve_passed(sock, notes):
 
 
 def serve_tcp(listener, notes, works):
-    for work in works:
-        sock = listener.accept()[0]
+    for i, work in enumerate(works):
+        sock = accept(listener, has_address=i % 2)
         work(sock, notes)
         sock.close()
 
@@ -336,6 +348,20 @@ def ask_tcp(address, port, notes, between):
     between()
     sock.recv(5, socket.MSG_WAITALL)
     notes.add(sock)
+    sock.close()
+
+
+def ask_by_ring(address, port, notes, between, by_worker):
+    """By io_uring, of which a worker sends last, or this thread does all."""
+    sock, io = socket.create_connection((address, port)), ring.Ring()
+    io.send(sock, b"hello", not by_worker)
+    between()
+    received = 0
+    while received < 5:
+        received += len(io.recv(sock, 5 - received))
+    if by_worker:
+        io.send(sock, b"!", True)
+    notes.add(sock, worker=by_worker)
     sock.close()
 
 
@@ -372,6 +398,7 @@ class TalkTest(lab.LabTest):
     def setUp(self):
         super().setUp()
         self.has_io = observer.features()["session_io"]
+        self.has_ring = ring.is_there()
         self.notes = Notes()
         self.pids = []  # of servers
         self.addCleanup(self.notes.file.close)
@@ -434,6 +461,8 @@ class TalkTest(lab.LabTest):
             work = ask_udp, address, port, self.notes, local, i % 2
         else:
             work = ask_and_exec if self.has_io and i == 0 else ask_tcp
+            if self.has_io and self.has_ring and self.random.random() < .3:
+                work = functools.partial(ask_by_ring, by_worker=self.random.random() < .5)
             work = work, address, port, self.notes, between
         return child(way, names, functools.partial(*work), ns=asker)
 

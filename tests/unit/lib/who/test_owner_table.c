@@ -241,6 +241,22 @@ CASE(packets_around_a_connection_are_its_own)
 	assert_int_equal(find_at(f, -100 * STEP_NS), OWNER_NONE);
 }
 
+/* As those of subflows of MPTCP. */
+CASE(a_list_without_start_and_owner_leaves_them)
+{
+	const struct truth one = open_from(1, 7, 5 * STEP_NS);
+	struct session_event event = event_at(&one, 6 * STEP_NS);
+
+	owner_table_note(&f->table, &event);
+	event.time_ns = 20 * STEP_NS;
+	event.start_ns = 0;
+	event.owner = (struct session_owner){ 0 };
+	owner_table_note(&f->table, &event);
+	assert_int_equal(find_at(f, 20 * STEP_NS), OWNER_FOUND);
+	assert_int_equal(f->entry->owner.pid_tgid >> 32, 7);
+	assert_int_equal(f->entry->from_ns, 5 * STEP_NS);
+}
+
 CASE(dual_sockets_have_both_families)
 {
 	struct session_event event = { .local_port = 53,
