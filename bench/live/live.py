@@ -90,7 +90,7 @@ def run_cell(scenario, agent_class, where_cpus, seconds):
     """One agent under one kind of traffic, once: what it reports and uses."""
     traffic_cpu, agent_cpu = where_cpus
     with contextlib.closing(lab.Lab()) as where:
-        wire = load.Wire(where, traffic_cpu)
+        wire = load.Wire(where, traffic_cpu, scenario.qdisc)
         agent = agent_class(where, wire.host, load.INTERFACE, agent_cpu)
         agent.prepare(seconds)
         usage = agent.usage

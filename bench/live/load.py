@@ -53,11 +53,13 @@ class Counters:
 class Wire:
     """The two namespaces, joined."""
 
-    def __init__(self, where, cpu):
+    def __init__(self, where, cpu, qdisc=""):
         self.where, self.cpu = where, cpu
         self.host, self.peer = where.ns("host"), where.ns("peer")
         where.wire(self.host, INTERFACE, [f"{HOST}/24"],
                    self.peer, INTERFACE, [f"{PEER}/24"], offload=False)
+        if qdisc:
+            self.host.tc("qdisc", "add", "dev", INTERFACE, "root", *qdisc.split())
         self.device = Counters(where, self.host, INTERFACE) # of the agents
 
     def counters(self):
@@ -133,6 +135,8 @@ class Wire:
         lab.wait_for(lambda: self.is_listening(server), "iperf3")
         # Writes that wait for others would not be packets of their own.
         writes = ["-l", scenario.write, "-N"] if scenario.write else []
+        if scenario.direction == "egress":
+            writes.append("-R") # the server sends
         return self.iperf3(self.peer, "-c", HOST, "-P", scenario.flows, "-t", seconds, "-b",
                            scenario.rate // scenario.flows, *writes, *options), server
 

@@ -17,6 +17,7 @@ class Scenario:
     unit: str = "packet/s" # of its throughput
     rate: int = 0 # bits per second, of all flows; 0: as many as possible
     write: int = 0 # bytes that a sender of TCP writes at a time; 0: as iperf3 does
+    qdisc: str = "" # that packets of the agent's host wait in, as tc calls it
 
     def seconds(self, unit):
         return unit * 2 if self.flows >= MANY_FLOWS else unit
@@ -36,9 +37,9 @@ def udp(direction, flows):
                     f"UDP {direction}, {short(flows)} flow{plural}")
 
 
-def tcp(name, streams, more="", **fields):
-    return Scenario(name, "tcp", "ingress", streams,
-                    f"TCP ingress, {streams} connections{more}", **fields)
+def tcp(name, streams, more="", direction="ingress", **fields):
+    return Scenario(name, "tcp", direction, streams,
+                    f"TCP {direction}, {streams} connections{more}", **fields)
 
 
 TCP_STREAMS = 16
@@ -52,10 +53,14 @@ SCENARIOS = {scenario.name: scenario for scenario in (
     tcp("tcp", TCP_STREAMS, unit="bit/s"),
     # As in the paper on the published agent.
     tcp("tcp-short", 128, ", writes of 100 bytes", write=100),
+    # Each packet passes the queue, whose rate is never reached.
+    tcp("tcp-queue", 128, ", writes of 100 bytes, through tbf", direction="egress", write=100,
+        qdisc="tbf rate 20gbit burst 1mb limit 4mb"),
     tcp("tcp-paced", TCP_STREAMS, f", {PACED_RATE / 1e9:g} Gbit/s", unit="bit/s",
         rate=PACED_RATE),
 )}
-DEFAULT = [name for name, scenario in SCENARIOS.items() if not scenario.rate]
+DEFAULT = [name for name, scenario in SCENARIOS.items()
+           if not scenario.rate and not scenario.qdisc]
 QUICK = ("udp-egress-1k", "udp-egress-1M", "udp-ingress-1k", "tcp")
 # What round-trip times cost: throughput at full speed, CPU at the same rate.
 RTT = ("tcp", "tcp-paced")

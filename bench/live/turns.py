@@ -51,7 +51,7 @@ class Post:
 
     def __init__(self, where, scenario, agent_class, cpus):
         self.scenario = scenario
-        self.wire = load.Wire(where, cpus[0])
+        self.wire = load.Wire(where, cpus[0], scenario.qdisc)
         self.agent = agent_class(where, self.wire.host, load.INTERFACE, cpus[1])
         self.senders = [process.pid for process in self.wire.start(scenario)]
         send_all(self.senders, signal.SIGSTOP)
