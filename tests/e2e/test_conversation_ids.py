@@ -122,6 +122,9 @@ class ConversationIds(nat.RandomNatTest):
         for entry in known.entries:
             if entry.original.proto == TCP:
                 self.assertEqual(1, len({one for face in entry.faces() for one in ids[face]}), entry)
+        for record in found["flow"]:
+            if nat.tuple_of(record) == nat.tuple_of(record).back(): # its directions are not told apart
+                self.assertFalse({"TimeFlowRttNs", "Retransmits"} & set(record), record)
         alerts, none = self.check_ids(found["alert"], ids)
         self.assertLess(0, alerts)
         self.assertEqual(0, none, "alerts without an id")

@@ -26,7 +26,7 @@ NETWORKS, SENT = 40, 3000
 PROCESSES = 6
 
 # Waits for a line, sends as many datagrams of these sizes as it chooses, notes them, and keeps its socket until its
-# input ends.
+# input ends. Without an address, it sends to its own socket: a flow is in the groups of both ends.
 TALKER = """
 import json, random, socket, sys
 name, seed, address, port = sys.argv[1:]
@@ -34,11 +34,16 @@ with open("/proc/self/comm", "w") as comm:
     comm.write(name)
 sizes = [random.Random(seed).randrange(1, 1400) for _ in range(random.Random(seed).randrange(1, 200))]
 sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-sender.connect((address, int(port)))
+if not address:
+    sender.bind(("127.0.0.1", 0))
+sender.connect((address, int(port)) if address else sender.getsockname())
 sys.stdin.readline()
 for size in sizes:
     sender.send(bytes(size))
-print(json.dumps([len(sizes), sum(sizes)]), flush=True)
+    if not address:
+        sender.recv(2000)
+ends = 1 if address else 2
+print(json.dumps([ends * len(sizes), ends * sum(sizes)]), flush=True)
 sys.stdin.read()
 """
 
@@ -116,9 +121,9 @@ class GroupTruth(GroupedTest):
     # ---- Processes ---------------------------------------------------------------------
 
     def talkers(self, number):
-        return [self.lab.spawn(sys.executable, "-c", TALKER, f"talker-{at}", str(self.random.random()), self.B4,
+        return [self.lab.spawn(sys.executable, "-c", TALKER, f"talker-{at}", str(self.random.random()), address,
                                str(PORT), ns=self.a, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-                for at in range(number)]
+                for at, address in enumerate([self.B4] * number + [""])]
 
     def check_notes(self, keys, talkers):
         """@talkers: a list of those that have the values of these keys, for each."""
@@ -142,7 +147,7 @@ class GroupTruth(GroupedTest):
         self.stop()
 
     def test_processes_have_what_they_note(self):
-        self.configure(*group("processes", "by = process"), more="process = yes")
+        self.configure(*group("processes", "by = process"), interfaces=("eth0", "lo"), more="process = yes")
         self.start()
         self.check_notes(("process",), {(f"talker-{at}[{talker.pid}]",): [talker]
                                         for at, talker in enumerate(self.talkers(PROCESSES))})
@@ -157,7 +162,7 @@ class GroupTruth(GroupedTest):
             f"{tag}.slice/_memory.service": ("memory.service", f"{tag}.slice", "-"),
             f"{machine}/{scope}/libvirt/emulator": (scope, machine, f"{tag}-vm"),
             f"lxc.payload.{tag}/system.slice/web.service": ("-", "-", tag)}
-        self.configure(*group("units", "by = unit,slice,machine"), more="process = yes")
+        self.configure(*group("units", "by = unit,slice,machine"), interfaces=("eth0", "lo"), more="process = yes")
         self.start()
         talkers = {}
         for path, values in places.items():

@@ -60,7 +60,9 @@ class Nat(nat.RandomNatTest):
         self.assertEqual({}, {one: found for one, found in ids.items() if len(found) != 1})
         self.assertEqual(len(ids), len(set.union(*ids.values())))
         for entry in known.entries:
-            if entry.original in ids and entry.original.proto in (6, 17):
+            # Between equal ends, conntrack takes packets for answers, or for invalid ones.
+            if entry.original in ids and entry.original.proto in (6, 17) and \
+                    entry.original != entry.original.back():
                 counted = packets[entry.original, True], packets[entry.original, False]
                 self.assertEqual(entry.packets, counted, entry)
         return len(ids)

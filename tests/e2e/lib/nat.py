@@ -8,6 +8,7 @@ import socket
 from dataclasses import dataclass, field
 
 from lib import lab
+from lib import talkers
 from lib.observer import INGRESS
 
 PROTOCOLS = {6: "tcp", 17: "udp", 1: "icmp", 58: "icmpv6"}
@@ -271,6 +272,10 @@ class RandomNatTest(NatTest):
             self.random.choice(services).ask(True)
         for service in services:
             service.ask(True)
+        for address, kind in itertools.product(("127.0.0.1", "::1", "10.0.1.1", "fd01::1"), talkers.PROTOCOLS):
+            with self.router, talkers.connect_to_itself(address, kind, next(self.ports)) as sock:
+                sock.send(b"question")
+                sock.recv(100)
 
     def check_faces(self, records, known):
         """Each record has what the table says; @return the faces that records named."""

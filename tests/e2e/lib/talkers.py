@@ -124,6 +124,15 @@ def connect(address, protocol):
     return sock
 
 
+def connect_to_itself(address, kind=socket.SOCK_STREAM, port=0):
+    """A socket both ends of which are equal. TCP opens such a connection from both sides at once."""
+    sock = socket.socket(family(address), kind)
+    sock.settimeout(lab.PATIENCE_S)
+    sock.bind((address, port))
+    sock.connect(sock.getsockname())
+    return sock
+
+
 # ---- Threads of a process ---------------------------------------------------------------
 
 def work_in_main(names, work):
@@ -390,6 +399,14 @@ def ask_udp(address, port, notes, local, is_connected):
     sock.close()
 
 
+def ask_itself(address, kind, notes, between):
+    with connect_to_itself(address, kind) as sock:
+        sock.send(b"hello")
+        between()
+        sock.recv(5)
+        notes.add(sock)
+
+
 class TalkTest(lab.LabTest):
     """A host and containers. Who talks with whom, and how, is random."""
     CONTAINERS = 3
@@ -439,6 +456,8 @@ class TalkTest(lab.LabTest):
             questions += [(ns, address, sock.getsockname()[1], "udp")] * udp_count
             listener.close()
             sock.close()
+        questions += [(self.host, address, 0, kind) for ns, address in hosts if not ns or ns is self.host
+                      for kind in PROTOCOLS for _ in range(tcp_count // 5)]
         self.random.shuffle(questions)
         return questions
 
@@ -457,7 +476,9 @@ class TalkTest(lab.LabTest):
             names = [random_name(self.random) for _ in names]
             if self.random.random() < .3:
                 between = functools.partial(rename_process, random_name(self.random))
-        if kind == "udp":
+        if kind in PROTOCOLS:
+            asker, work = self.host, (ask_itself, address, kind, self.notes, between)
+        elif kind == "udp":
             work = ask_udp, address, port, self.notes, local, i % 2
         else:
             work = ask_and_exec if self.has_io and i == 0 else ask_tcp
