@@ -72,6 +72,27 @@ class Once(OnceTest):
         self.assertEqual((10, 1000), (record["Packets"], record["Bytes"]))
         self.assertEqual({("p1", IN), ("br0", IN)}, set(points(record)))
 
+    def test_pods_that_go_before_the_drain(self):
+        """One after the other, with the same name and tuple, by their link or with their namespace."""
+        host, pod = self.lab.ns("host"), self.lab.ns("pod")
+        watch = ["-i", "/v0/", "-i", f"netns:{pod.name}//eth0/"]
+        observer = Observer(self.lab, host, *watch, "--interval", "60").wait_attached()
+        for way in "link", "namespace", "link":
+            self.lab.wire(pod, "eth0", ["192.0.2.1/24"], host, "v0", ["192.0.2.2/24"])
+            observer.wait_attached((pod, "eth0"), (host, "v0"))
+            traffic.udp(pod, "192.0.2.1", host, "192.0.2.2", [72] * 10, sport=7000)
+            if way == "link":
+                host.ip("link", "del", "v0")
+            lab.run(lab.IP, "netns", "del", pod.name)
+            lab.wait_for(lambda: "v0" not in host.ip("-br", "link"), "the link to go")
+            pod = lab.Namespace(pod.name)
+            self.lab.namespaces.append(pod)
+        result = observer.stop()
+        result.check_conservation()
+        (record,) = (r for r in result.records if r["Proto"] == 17)
+        self.assertEqual((30, 3000), (record["Packets"], record["Bytes"]))
+        self.assertEqual({("v0", IN), ("eth0", OUT)}, set(points(record)))
+
     def test_pod_to_pod(self):
         """Both pods' interfaces and the ports of the bridge between them."""
         middle, a, b = self.segment("a", "b")

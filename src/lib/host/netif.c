@@ -94,18 +94,31 @@ bool netif_is_called(const struct netif *netif, const char *name)
 	return alt && *alt;
 }
 
-void netif_update(struct netif *netif, const struct rtnl_link *link)
+/* A pair loses its peer only at its end, of which the kernel tells next; its last packets came from there. */
+static bool loses_peer(const struct netif *netif, const struct rtnl_link *link)
 {
-	note_former(netif, link);
+	return netif->type == LINK_TYPE_PAIR && link->type == LINK_TYPE_PAIR &&
+	       netif->link && !link->link && !netif->gone_ns;
+}
+
+static void update_link(struct netif *netif, const struct rtnl_link *link)
+{
 	if (netif->link != link->link || netif->link_nsid != link->link_nsid ||
 	    netif->gone_ns) {
 		netif->is_link_known = false;
 		netif->link_inode = 0;
 	}
-	netif->gone_ns = 0;
-	netif->master = link->master;
 	netif->link = link->link;
 	netif->link_nsid = link->link_nsid;
+}
+
+void netif_update(struct netif *netif, const struct rtnl_link *link)
+{
+	note_former(netif, link);
+	if (!loses_peer(netif, link))
+		update_link(netif, link);
+	netif->gone_ns = 0;
+	netif->master = link->master;
 	netif->type = link->type;
 	netif->hardware = link->hardware;
 	netif->vlan_id = link->vlan_id;

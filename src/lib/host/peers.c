@@ -108,13 +108,18 @@ void peers_resolve(const struct host *host, struct netns *netns,
 			netif->link_nsid);
 }
 
-/* Links to @netns, to nowhere, and to namespaces that are not followed may lead elsewhere now. */
+/*
+ * Links to @netns, to nowhere, and to namespaces that are not followed may lead elsewhere now. Those of
+ * interfaces that are gone led where they led.
+ */
 static void forget_links(const struct host *host, struct netifs *netifs,
 			 uint16_t netns)
 {
 	for (uint32_t i = 0; i < netifs->count; i++) {
 		uint16_t link = netifs->items[i].link_netns;
 
+		if (netifs->items[i].gone_ns)
+			continue;
 		if (link == netns || link >= host->n_netns ||
 		    host->netns[link].rtnl_fd < 0)
 			netifs->items[i].is_link_known = false;
