@@ -345,10 +345,15 @@ static void add_drop(struct flow_drops *drops, struct netobs_flow *record,
 			 sizeof(record->drop_cause));
 }
 
-/* Flows without ports have the same ICMP type and code before and after NAT. */
+/*
+ * Flows without ports have the same ICMP type and code before and after NAT. @is_behind: the tuple behind
+ * NAT, which several flows may have. So a drop that has it, and came in with another one, is that flow's
+ * only if it has been found by that one.
+ */
 static void take_tuple(struct flow_drops *drops, struct netobs_flow *record,
 		       const uint8_t src[16], const uint8_t dst[16],
-		       uint16_t src_port, uint16_t dst_port, int64_t *last_ns)
+		       uint16_t src_port, uint16_t dst_port, bool is_behind,
+		       int64_t *last_ns)
 {
 	struct drop_tuple tuple = { .proto = record->proto };
 	struct waiting_drop *drop, *next;
@@ -357,8 +362,11 @@ static void take_tuple(struct flow_drops *drops, struct netobs_flow *record,
 		dst_port = (uint16_t)(record->icmp_type << 8 | record->icmp_code);
 	set_tuple(&tuple, src, dst, src_port, dst_port);
 	for (drop = slots_pointer(&drops->by_tuple, &tuple); drop; drop = next) {
-		next = *next_of(drop, &tuple);
-		if (!was_seen(drops, record, drop))
+		struct waiting_drop **its_next = next_of(drop, &tuple);
+
+		next = *its_next;
+		if ((is_behind && its_next != &drop->next[drop->n_tuples - 1]) ||
+		    !was_seen(drops, record, drop))
 			continue;
 		add_drop(drops, record, drop, last_ns);
 		remove_waiting(drops, drop);
@@ -374,14 +382,14 @@ static void fill_drops(void *data, struct netobs_flow *record, void *ctx)
 	if (!drops->n_waiting)
 		return;
 	take_tuple(drops, record, record->src, record->dst, record->src_port,
-		   record->dst_port, &last_ns);
-	if (record->has & NETOBS_HAS_XLAT)
-		take_tuple(drops, record, record->xlat_src, record->xlat_dst,
-			   record->xlat_src_port, record->xlat_dst_port,
-			   &last_ns);
+		   record->dst_port, false, &last_ns);
 	if (record->has & NETOBS_HAS_ORIG)
 		take_tuple(drops, record, record->orig_src, record->orig_dst,
-			   record->orig_src_port, record->orig_dst_port,
+			   record->orig_src_port, record->orig_dst_port, false,
+			   &last_ns);
+	if (record->has & NETOBS_HAS_XLAT)
+		take_tuple(drops, record, record->xlat_src, record->xlat_dst,
+			   record->xlat_src_port, record->xlat_dst_port, true,
 			   &last_ns);
 }
 

@@ -341,6 +341,26 @@ TEST(a_drop_is_led_back_through_nat_of_other_namespaces)
 	}
 }
 
+CASE(what_several_flows_have_behind_nat_is_the_flows_that_came_in)
+{
+	struct netobs_drop drop = drop_of(1, 4, 5), lost = drop_of(1, 4, 3);
+	struct netobs_flow other = flow_of(1, 3), flow = flow_of(1, 2);
+
+	other.has |= NETOBS_HAS_XLAT;
+	flow.has |= NETOBS_HAS_XLAT;
+	set_end(other.xlat_src, &other.xlat_src_port, 1);
+	set_end(other.xlat_dst, &other.xlat_dst_port, 4);
+	set_end(flow.xlat_src, &flow.xlat_src_port, 1);
+	set_end(flow.xlat_dst, &flow.xlat_dst_port, 4);
+	set_origin(&drop, 1, 2);
+	note(f, &drop);
+	fill(f, &other);
+	assert_has(&other, 0);
+	note(f, &lost); /* its entry was gone */
+	fill(f, &flow);
+	assert_has(&flow, 8);
+}
+
 CASE(types_of_icmp_are_ports)
 {
 	struct netobs_drop drop = drop_of(1, 2, 5);
