@@ -155,33 +155,40 @@ class Service:
         self.public = pick(test.PUBLIC, test.PUBLIC6)
         self.pool = pick(test.POOL, test.POOL6)
         self.ip = pick("ip", "ip6")
-        self.asks_public = kind in ("dnat", "both", "redirect", "hairpin")
+        self.any_port, self.to_port = " to :20000-50000 random", f" to :{self.inner}"
+        self.asks_public = kind in ("dnat", "both", "redirect", "hairpin", "output")
         self.asked = self.public if self.asks_public else self.server
         self.where = {"redirect": test.router, "hairpin": test.client}.get(kind, test.server)
-        self.asker = test.router if kind == "local" else test.client
+        self.asker = test.router if kind in ("local", "output") else test.client
 
-    def bracketed(self, address, port):
-        return f"[{address}]:{port}" if self.is_ipv6 else f"{address}:{port}"
+    def inside(self, address):
+        """Where a rule of DNAT leads."""
+        return f"[{address}]:{self.inner}" if self.is_ipv6 else f"{address}:{self.inner}"
+
+    def matches(self):
+        """What packets match before DNAT and behind it, and what those back match."""
+        family = f"meta nfproto {'ipv6' if self.is_ipv6 else 'ipv4'} {self.proto}"
+        return f"{family} dport {self.port}", f"{family} dport {self.inner}", \
+            f"{family} sport {self.port}"
 
     def rules(self):
-        match = f"meta nfproto {'ipv6' if self.is_ipv6 else 'ipv4'} {self.proto} dport"
-        before, after = f"{match} {self.port}", f"{match} {self.inner}"
+        before, after, back = self.matches()
         target = self.client if self.kind == "hairpin" else self.server
-        dnat = f"add rule inet nat pre {before} dnat {self.ip} to " + \
-            self.bracketed(target, self.inner)
+        dnat = f"{before} dnat {self.ip} to {self.inside(target)}"
+        snat = f"add rule inet nat post {before} snat {self.ip} to {self.pool}"
+        masquerade = f"add rule inet nat post {after} masquerade"
         return {
-            "dnat": [dnat],
-            "snat": [f"add rule inet nat post {before} snat {self.ip} to {self.pool}"],
-            "masquerade": [f"add rule inet nat post {before} masquerade to :20000-50000 random"],
-            "both": [dnat, f"add rule inet nat post {after} masquerade"],
-            "redirect": [f"add rule inet nat pre {before} redirect to :{self.inner}"],
-            "hairpin": [dnat, f"add rule inet nat post {after} masquerade"],
+            "dnat": [f"add rule inet nat pre {dnat}"],
+            "snat": [snat],
+            "masquerade": [f"add rule inet nat post {before} masquerade{self.any_port}"],
+            "both": [f"add rule inet nat pre {dnat}", masquerade],
+            "redirect": [f"add rule inet nat pre {before} redirect{self.to_port}"],
+            "hairpin": [f"add rule inet nat pre {dnat}", masquerade],
             "plain": [],
             "notrack": [f"add rule inet nat raw {before} notrack",
-                        f"add rule inet nat raw meta nfproto "
-                        f"{'ipv6' if self.is_ipv6 else 'ipv4'} {self.proto} sport "
-                        f"{self.port} notrack"],
-            "local": [f"add rule inet nat post {before} snat {self.ip} to {self.pool}"],
+                        f"add rule inet nat raw {back} notrack"],
+            "local": [snat],
+            "output": [f"add rule inet nat out {dnat}"],
         }[self.kind]
 
     def make(self, ns):
