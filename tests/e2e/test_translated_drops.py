@@ -50,6 +50,9 @@ class Case(nat.Service):
         self.number, self.test = number, test
         proto = test.random.choice(("tcp", "udp", "icmp"))
         is_ipv6 = test.random.random() < 0.5
+        if proto == "icmp" and not features()["drop_reasons"]:
+            # Such old kernels free each ICMPv6 packet that they have received as if they dropped it.
+            is_ipv6 = False
         self.first = None
         is_far = test.random.random() < 0.4
         kinds = [kind for kind in (*nat.KINDS, "output") if not (
