@@ -268,6 +268,35 @@ class Processes(WhoTest):
             self.assertEqual((21, pid), (found[port]["Packets"], found[port]["SrcPid"]))
             self.assertIn(name, ("-", found[port]["SrcProcess"]))
 
+    def test_a_container_that_is_gone_is_not_the_next_one(self):
+        """With its addresses and ports. Nobody has looked yet whose namespace was behind its interface."""
+        watch = observer.Observer(self.lab, self.host, "-i", "/p0/", "--process", "--interval",
+                                  "60").wait_attached()
+        with self.host:
+            receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        receiver.settimeout(lab.PATIENCE_S)
+        receiver.bind(("0.0.0.0", 7000))
+        self.addCleanup(receiver.close)
+
+        def send():
+            sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            sock.bind(("10.9.0.2", 7001))
+            sock.sendto(b"x", ("10.9.0.1", 7000))
+            time.sleep(lab.PATIENCE_S)
+
+        for name in "first", "second":
+            pod = self.lab.ns(name)
+            self.lab.wire(pod, "eth0", ["10.9.0.2/24"], self.host, "p0", ["10.9.0.1/24"])
+            watch.wait_attached((self.host, "p0"))
+            pids = [child(send, ns=pod)]
+            receiver.recv(1)
+            if name == "first":
+                talkers.kill(pids)
+                self.host.ip("link", "del", "p0")
+        records = [one for one in watch.stop().records if one.get("SrcPort") == 7001]
+        talkers.kill(pids)
+        self.assertEqual([(2, None)], [(one["Packets"], one.get("SrcPid")) for one in records])
+
     def test_what_is_forwarded_is_not_the_routers(self):
         """A port that a process of the router has, too, on all its addresses."""
         if not self.has_io:

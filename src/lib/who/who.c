@@ -167,6 +167,7 @@ void who_note(void *data, const struct flow_entry *entry, void *ctx)
 {
 	const struct flow_key *key = &entry->key;
 	const int near = key->flags & KEY_EGRESS ? SOURCE : DESTINATION;
+	struct who_ends *ends = data;
 	struct who *who = ctx;
 	const struct netif *netif;
 	const struct netns *netns;
@@ -176,14 +177,17 @@ void who_note(void *data, const struct flow_entry *entry, void *ctx)
 		return;
 	netns = &who->host->netns[key->netns];
 	netif = host_find(who->host, key->netns, key->ifindex);
-	look_for_end(who, data, entry, netns->inode, near);
+	look_for_end(who, ends, entry, netns->inode, near);
 	if (!netif)
 		return;
 	if (netif->type == LINK_TYPE_LOOPBACK)
-		look_for_end(who, data, entry, netns->inode, !near);
+		look_for_end(who, ends, entry, netns->inode, !near);
 	peer = peers_inode(who->host, netns, netif);
 	if (peer)
-		look_for_end(who, data, entry, peer, !near);
+		look_for_end(who, ends, entry, peer, !near);
+	else if (netif->type == LINK_TYPE_PAIR && netif->gone_ns)
+		/* What was behind it has not been found, and another entry may have found a process. */
+		ends->ends[!near].is_ambiguous = true;
 }
 
 void who_join(void *data, const void *from, void *ctx)
