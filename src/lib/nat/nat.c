@@ -47,7 +47,7 @@ static int map_positions(struct nat *nat)
 	if (produced == MAP_FAILED)
 		return -errno;
 	nat->produced = produced;
-	nat->read = nat->flipped = nat->kept = *nat->consumed;
+	nat->read = nat->kept = *nat->consumed;
 	return 0;
 }
 
@@ -86,6 +86,7 @@ int nat_open(struct nat *nat, const struct program_set *maps, uint32_t n_cpus,
 	/* An earlier process has taken the reports in maps that it left. */
 	for (uint32_t generation = 0; generation < GENERATIONS; generation++)
 		nat_forget(nat, generation);
+	nat->flips[0] = nat->flips[1] = nat->kept;
 	return 0;
 }
 
@@ -133,7 +134,7 @@ void nat_keep(struct nat *nat)
 {
 	if (!nat->ring)
 		return;
-	nat->kept = min_u64(nat->flipped, nat->read);
+	nat->kept = min_u64(nat->flips[0], nat->read);
 	spare_reports(nat);
 }
 
@@ -157,8 +158,9 @@ void nat_forget(struct nat *nat, uint32_t generation)
 	const size_t size = generation_size(nat);
 	const struct nat_counters counters = nat_count(nat);
 
+	nat->flips[0] = nat->flips[1];
 	if (nat->produced)
-		nat->flipped = __atomic_load_n(nat->produced, __ATOMIC_ACQUIRE);
+		nat->flips[1] = __atomic_load_n(nat->produced, __ATOMIC_ACQUIRE);
 	if (nat->seen && (counters.reported || counters.lost))
 		memset((char *)nat->seen + generation * size, 0, size);
 }

@@ -37,7 +37,8 @@ struct nat {
 	int ring_fd;
 	uint64_t *consumed; /* mapped: the kernel may write over what is before it */
 	const uint64_t *produced; /* mapped: where the next report will be */
-	uint64_t read, flipped, kept; /* positions; see nat_keep() */
+	uint64_t read, kept;	  /* positions; see nat_keep() */
+	uint64_t flips[2]; /* those of the last two, the latest one last */
 };
 
 /**
@@ -62,9 +63,10 @@ void nat_read(struct nat *nat);
 void nat_forget(struct nat *nat, uint32_t generation);
 
 /*
- * The other generation has been drained: the reports that came before the latest nat_forget() are not
- * needed any more. Later ones stay in the ring, read or not, for a process that takes over the tables:
- * it reads them again with the entries that this one leaves. Too many are not kept.
+ * The other generation has been drained: reports that came before the latest nat_forget() but one are not
+ * needed any more. Later ones stay in the ring, read or not, for a process that takes over the tables: it
+ * reads them again with the entries that this one leaves, those of a drain that it did not end included.
+ * Too many are not kept.
  */
 void nat_keep(struct nat *nat);
 
