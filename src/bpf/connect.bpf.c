@@ -470,7 +470,8 @@ static __always_inline void settle_unseen(struct bpf_sock_ops *ctx,
 	read_ends(&event.tuple, sk);
 	event.time_ns = bpf_ktime_get_boot_ns();
 	event.cookie = bpf_get_socket_cookie(ctx);
-	event.pid = bpf_get_current_pid_tgid() >> 32;
+	/* COMPAT(<6.10): programs of this type have no bpf_get_current_pid_tgid(). */
+	event.pid = bpf_get_current_task_btf()->tgid;
 	event.tuple.netns = sk->__sk_common.skc_net.net->ns.inum;
 	event.tuple.protocol = IPPROTO_TCP;
 	forget_asked(&event);

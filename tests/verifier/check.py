@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
-check.py VERIFIER CLANG-VERSION OBJECT...: this kernel's figures, the stack, and the baseline.
+check.py VERIFIER CLANG-VERSION OBJECT...: this kernel's figures, the stack, the baseline, and
+helpers that older kernels lack.
 """
 
 import os
@@ -9,6 +10,7 @@ import subprocess
 import sys
 
 import budget
+import stack
 
 
 def main(verifier, clang, *objects):
@@ -21,9 +23,12 @@ def main(verifier, clang, *objects):
     for cost in costs:
         print(cost.line(), end="")
     found = budget.wrong(costs, chains, int(clang))
+    late = [call for path in objects for call in stack.late_calls(path)]
+    for program, helper in late:
+        print(f"{program} calls {helper}: kernels before Linux 6.10 refuse that")
     if found:
         print(*found, "If it must be: ./dev vm --update-baseline", sep="\n")
-    sys.exit(bool(found))
+    sys.exit(bool(found or late))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,11 @@ SYMBOL_TABLE, RELOCATIONS, FUNCTION = 2, 9, 2  # of elf.h
 # What src/lib/filter/translate.c puts in the place of a function takes that.
 GENERATED = {"judge": 120}
 MOVE, ADD_IMMEDIATE, CALL, PSEUDO_CALL = 0xbf, 0x07, 0x85, 1
+# Helpers that programs of these sections have since Linux 6.10 or later, or not at all.
+LATE = {14: "bpf_get_current_pid_tgid", 15: "bpf_get_current_uid_gid",
+        16: "bpf_get_current_comm", 80: "bpf_get_current_cgroup_id",
+        120: "bpf_get_ns_current_pid_tgid"}
+LATE_IN = ("netfilter", "sockops", "tc")
 
 
 class Elf:
@@ -45,6 +50,11 @@ class Elf:
 
     def content(self, section):
         return self.bytes[section[4]:section[4] + section[5]]
+
+    def section_name(self, section):
+        index, = struct.unpack_from("<H", self.bytes, 0x3e)
+        names = self.content(self.sections[index])[self.sections[section][0]:]
+        return names[:names.index(b"\0")].decode()
 
     def functions(self):
         """(section, offset) -> (name, is global, size)"""
@@ -122,6 +132,18 @@ def chains_of(path):
         graph[place] = name, GENERATED.get(name) or frame_of(instructions), calls
     return [deepest_chain(place, graph) for place in graph
             if place not in called]
+
+
+def late_calls(path):
+    """(program, helper) that older kernels refuse."""
+    elf = Elf(path)
+    for (section, value), (name, _, size) in elf.functions().items():
+        if elf.section_name(section) not in LATE_IN:
+            continue
+        code = elf.content(elf.sections[section])[value:value + size]
+        for opcode, registers, _, immediate in INSTRUCTION.iter_unpack(code):
+            if opcode == CALL and not registers >> 4 and immediate in LATE:
+                yield name, LATE[immediate]
 
 
 def words(chain):
