@@ -4,6 +4,7 @@ netobsctl run with persist = yes: counting goes on while the service is replaced
 each packet is reported once.
 """
 
+import concurrent.futures
 import ctypes
 import json
 import os
@@ -320,18 +321,19 @@ class Translated(nat.NatTest, RestartTest):
         options = {"more": "nat = yes", "interfaces": ("rc", "rs")}
         is_over, total = threading.Event(), 0
         self.begin(**options)
-        asker = threading.Thread(target=self.ask, args=(is_over,))
-        asker.start()
-        try:
-            for _ in range(RESTARTS):
-                time.sleep(self.random.random())
-                self.stop()
-                total += self.total()
-                self.begin(**options)
-        finally:
-            is_over.set()
-            asker.join()
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            asker = pool.submit(self.ask, is_over)
+            try:
+                for _ in range(RESTARTS):
+                    time.sleep(self.random.random())
+                    self.stop()
+                    total += self.total()
+                    self.begin(**options)
+            finally:
+                is_over.set()
+        asker.result()
         self.stop()
+        self.assertGreater(self.asked, RESTARTS)
         self.note(f"{RESTARTS} restarts, {self.asked} conversations")
         self.assertEqual(2 * self.asked, total + self.total())
 

@@ -130,6 +130,7 @@ def read_all(sock, is_slow):
 
 
 def serve(listener, is_slow):
+    lab.run_first()
     while True:
         threading.Thread(target=read_all, args=(listener.accept()[0], is_slow)).start()
 
@@ -168,6 +169,7 @@ class Limits(lab.LabTest):
         found = []
         for sender, note in zip(senders, notes):
             own = [one for one in records if one["SrcPort"] == note["port"]]
+            self.assertTrue(own, sender)
             self.assertNotEqual(own[-1]["Ended"], "open")
             for before, one in zip([None] + own, own):
                 limited = one["BufferLimitedUs"] + one["WindowLimitedUs"]

@@ -194,7 +194,8 @@ static void pass_frame(struct way *way)
 	struct frame *frame = way->first;
 
 	/* A frame for which the device has no room is lost, as on a real link. */
-	(void)!write(way->to, frame->bytes, frame->len);
+	if (write(way->to, frame->bytes, frame->len) < 0 && dropped)
+		write_dropped(frame->bytes, frame->len);
 	way->first = frame->next;
 	if (!way->first)
 		way->last = &way->first;

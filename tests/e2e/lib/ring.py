@@ -3,6 +3,7 @@
 
 import ctypes
 import mmap
+import os
 import struct
 
 from lib import lab
@@ -25,6 +26,11 @@ class Ring:
         size = max(self.sq[6] + 4 * entries, self.cq[5] + 16 * cq_entries)
         self.rings = mmap.mmap(self.fd, size, mmap.MAP_SHARED | mmap.MAP_POPULATE)
         self.sqes = mmap.mmap(self.fd, 64 * entries, mmap.MAP_SHARED | mmap.MAP_POPULATE, offset=OFF_SQES)
+
+    def close(self):
+        self.rings.close()
+        self.sqes.close()
+        os.close(self.fd)
 
     def call(self, operation, sock, buffer, flags=0):
         """@return as the system call's"""
@@ -53,7 +59,7 @@ class Ring:
 def is_there():
     """Whether this kernel has it, and administrators allow it."""
     try:
-        Ring()
+        Ring().close()
     except OSError:
         return False
     return True
