@@ -31,6 +31,8 @@ static size_t counters_size(const struct nat *nat)
 	return nat->n_cpus * sizeof(*nat->counters);
 }
 
+_Static_assert(sizeof(long) == sizeof(uint64_t), "positions of a ring are long");
+
 /* The pages in front of a ring, which libbpf maps, and shows from 1.3 on. */
 static int map_positions(struct nat *nat)
 {
@@ -109,15 +111,20 @@ int nat_fd(const struct nat *nat)
 	return nat->ring ? nat->ring_fd : -1;
 }
 
-/* Have the kernel spare the reports that are kept, if they are few. */
+static bool are_few(const struct nat *nat)
+{
+	return __atomic_load_n(nat->produced, __ATOMIC_SEQ_CST) - nat->kept <=
+	       KEPT_BYTES;
+}
+
+/* Keep the kernel from overwriting the reports from @kept on, unless they are too many. */
 static void spare_reports(const struct nat *nat)
 {
-	const uint64_t produced =
-		__atomic_load_n(nat->produced, __ATOMIC_ACQUIRE);
-
-	__atomic_store_n(nat->consumed,
-			 produced - nat->kept > KEPT_BYTES ? nat->read : nat->kept,
-			 __ATOMIC_RELEASE);
+	if (are_few(nat))
+		__atomic_store_n(nat->consumed, nat->kept, __ATOMIC_SEQ_CST);
+	/* Programs may have written over them before that. */
+	if (!are_few(nat))
+		__atomic_store_n(nat->consumed, nat->read, __ATOMIC_RELEASE);
 }
 
 void nat_read(struct nat *nat)
