@@ -660,12 +660,13 @@ static __always_inline int list_subflows(const struct sock *sk,
 					 const struct session_list *list)
 {
 	const struct mptcp_sock *above = (const void *)sk;
-	const __u64 node =
-		bpf_core_field_offset(struct mptcp_subflow_context, node);
-	const struct list_head *end = &above->conn_list, *at;
+	const struct list_head *end, *at;
+	__u64 node;
 
 	if (!bpf_core_field_exists(above->conn_list))
 		return 0;
+	node = bpf_core_field_offset(struct mptcp_subflow_context, node);
+	end = &above->conn_list;
 	at = BPF_CORE_READ(above, conn_list.next);
 	for (int i = 0; i < SUBFLOWS_MAX && at && at != end; i++) {
 		struct session_event *event =
