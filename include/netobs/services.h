@@ -47,10 +47,10 @@ enum netobs_edge_field {
 
 /** How the service is known; netobs_edge.evidence is the least certain one of its conversations. */
 enum netobs_edge_evidence {
-	/** a session, flags of a packet, or the order of the first datagrams */
-	NETOBS_EDGE_HANDSHAKE = 0,
-	NETOBS_EDGE_ACCEPTS = 1, /**< it has accepted another conversation */
-	NETOBS_EDGE_PORT = 2	 /**< it has the lower port, or address */
+	NETOBS_EDGE_HANDSHAKE = 0, /**< a session, or the flags of a packet */
+	NETOBS_EDGE_ANSWERS = 1,   /**< its first datagram came second */
+	NETOBS_EDGE_ACCEPTS = 2,   /**< it has accepted another conversation */
+	NETOBS_EDGE_PORT = 3	   /**< it has the lower port, or address */
 };
 
 /**

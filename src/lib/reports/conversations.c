@@ -43,7 +43,7 @@ struct order {
 struct conversations {
 	struct talks talks;
 	struct slots links, reporters, servers, orders;
-	uint32_t n_ordered; /* reporters of earlier calls: conversations that are new to them have begun */
+	uint32_t n_ordered; /* reporters of earlier calls: what they report for the first time began since then */
 	struct netobs_services_stats totals;
 };
 
@@ -285,7 +285,7 @@ static bool is_before(int64_t one_ns, int64_t other_ns)
 	return one_ns + (one_ns & 1 ? TICK_NS : 0) < other_ns;
 }
 
-/* Find who began a conversation, of which there was nothing before. @return as order.first */
+/* Find who began a conversation that was not reported before. @return as order.first */
 static uint8_t find_first(const struct account *account)
 {
 	for (int end = 0; end < 2; end++)
@@ -321,8 +321,10 @@ static void note_order(struct conversations *all, const struct account *account)
 	server = order->first == 1;
 	if (order->first && account->has_flows[server] && !talk->accepts[0] &&
 	    !talk->accepts[1] && !accepts(all, &ends[0]) &&
-	    !accepts(all, &ends[1]))
+	    !accepts(all, &ends[1])) {
 		talk->accepts[server]++;
+		talk->is_ordered = true;
+	}
 }
 
 /* Where packets are sampled, the first ones may be missing. */
@@ -348,7 +350,7 @@ static uint8_t find_service(const struct conversations *all,
 	const struct server ends[2] = { server_of(pair, 0), server_of(pair, 1) };
 	bool is_known[2];
 
-	*ret_evidence = EVIDENCE_HANDSHAKE;
+	*ret_evidence = talk->is_ordered ? EVIDENCE_ANSWERS : EVIDENCE_HANDSHAKE;
 	if (talk->accepts[0] != talk->accepts[1])
 		return talk->accepts[1] > talk->accepts[0];
 	for (int end = 0; end < 2; end++)

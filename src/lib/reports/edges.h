@@ -27,6 +27,7 @@ struct end_names {
 /* Evidence for which end is the service; an edge has the least certain one. */
 enum service_evidence {
 	EVIDENCE_HANDSHAKE, /* a session, or the flags of a packet */
+	EVIDENCE_ANSWERS,   /* the first datagram of the end came second */
 	EVIDENCE_ACCEPTS,   /* the end has accepted another conversation */
 	EVIDENCE_PORT,	    /* the end has the lower port, or address */
 };

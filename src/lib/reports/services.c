@@ -308,6 +308,7 @@ static void put_ends(struct json *json, const struct netobs_edge *edge)
 {
 	static const char *const evidence[] = {
 		[EVIDENCE_HANDSHAKE] = "handshake",
+		[EVIDENCE_ANSWERS] = "answers",
 		[EVIDENCE_ACCEPTS] = "accepts",
 		[EVIDENCE_PORT] = "port",
 	};

@@ -208,6 +208,7 @@ void talks_merge(struct talks *talks, uint32_t to, uint32_t from, bool is_swappe
 		talk->accepts[end] += other->accepts[end ^ is_swapped];
 		names_join(&talk->names[end], &other->names[end ^ is_swapped]);
 	}
+	talk->is_ordered |= other->is_ordered;
 	talk->packets += other->packets;
 	other->is_merged = true;
 	other->is_swapped = is_swapped;

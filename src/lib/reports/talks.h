@@ -57,6 +57,7 @@ struct talk {
 	uint32_t edge_hash;   /* of the key of its edge */
 	uint8_t service;      /* the end that is the service */
 	uint8_t evidence;     /* enum service_evidence */
+	bool is_ordered;      /* the order of datagrams is a part of that */
 	bool is_merged;	      /* into another talk, or left to other reports */
 	bool is_swapped;      /* its first end is the second one of that */
 	uint32_t merged_into; /* plus 1; 0: no talk */
