@@ -51,7 +51,7 @@ struct session_round {
 	__u32 number;
 };
 
-/* A process whose name is as long as the kernel keeps names. */
+/* A process whose name fills the 15 bytes that the kernel keeps. */
 struct session_name_key {
 	__u64 exec; /* as in session_owner */
 	__u32 tgid;

@@ -27,7 +27,7 @@ static __always_inline bool is_same_thread(const struct session_owner *owner,
 	       comm[0] == known[0] && comm[1] == known[1];
 }
 
-/* Of a name as long as the kernel keeps names, another program may have the beginning, too. */
+/* Names of other programs may begin with the 15 bytes that the kernel keeps, too. */
 static __always_inline bool is_same_program(const struct session_owner *owner,
 					    const struct task_struct *task)
 {

@@ -208,7 +208,7 @@ static __always_inline void keep_path(struct cgroup *cgroup,
 
 /* ---- Names longer than the kernel keeps them ------------------------------------------ */
 
-/* As long as the kernel keeps names. */
+/* Compare the 15 bytes that the kernel keeps of a name. */
 static __always_inline bool begins_with(const char *name, const char *comm)
 {
 	return *(const __u64 *)name == *(const __u64 *)comm &&

@@ -346,9 +346,9 @@ static void add_drop(struct flow_drops *drops, struct netobs_flow *record,
 }
 
 /*
- * Flows without ports have the same ICMP type and code before and after NAT. @is_behind: the tuple behind
- * NAT, which several flows may have. So a drop that has it, and came in with another one, is that flow's
- * only if it has been found by that one.
+ * Flows without ports have the same ICMP type and code before and after NAT. @is_behind: it is the tuple
+ * behind NAT, which several flows may have. So it finds only drops that came in with it. The others belong
+ * to the flow that has the tuple with which they came in.
  */
 static void take_tuple(struct flow_drops *drops, struct netobs_flow *record,
 		       const uint8_t src[16], const uint8_t dst[16],

@@ -94,7 +94,7 @@ bool netif_is_called(const struct netif *netif, const char *name)
 	return alt && *alt;
 }
 
-/* A pair loses its peer only at its end, of which the kernel tells next; its last packets came from there. */
+/* An end of a pair loses its peer only when it is removed, which the kernel reports next. Its last packets came from the peer. */
 static bool loses_peer(const struct netif *netif, const struct rtnl_link *link)
 {
 	return netif->type == LINK_TYPE_PAIR && link->type == LINK_TYPE_PAIR &&
