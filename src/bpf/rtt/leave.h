@@ -7,7 +7,8 @@
  * A note has sequence and acknowledgment number, which neither NAT nor a tunnel of this host changes,
  * and the place of the times. It stays, as a busy driver may put a packet back, and may match a
  * retransmission. That does no harm: its data is acknowledged, or it has dropped what was timed before it,
- * and what is timed after it leaves after it.
+ * and what is timed after it leaves after it. If another note replaces it before its segment is
+ * acknowledged, what that timed gives no sample.
  */
 #ifndef NETOBS_BPF_RTT_LEAVE_H
 #define NETOBS_BPF_RTT_LEAVE_H
@@ -16,6 +17,8 @@
 
 enum {
 	LEAVING_BYTES_MAX = 1 << 20, /* of a buffer */
+	LEAVING_TICKS_MAX = 1 << 14, /* that a packet waits: 17 s */
+	LEAVING_TICKS_LATE = 16,     /* by which the clocks of CPUs differ */
 	/* struct leaving, place: index, direction, timer, enum segment_leaves */
 	LEAVING_INDEX_SHIFT = LEAVES_TIMER_SHIFT + 3,
 	LEAVING_DIR_SHIFT = LEAVES_TIMER_SHIFT + 2,
@@ -28,15 +31,22 @@ static __always_inline __u32 leaving_place(__u32 index, __u32 dir, __u8 leaves)
 	       leaves;
 }
 
-/* Replaces a note of the same segment and connection, else the oldest one. */
-static __always_inline void leaving_put(struct leaving_bucket *bucket,
-					const struct leaving *note)
+/* A time in the future gives no sample. */
+#define LEAVING_NEVER (1ULL << 62)
+
+/*
+ * Replaces a note of the same segment and connection, else the oldest one. @return whether @ret_old was of
+ * another segment, which may wait still
+ */
+static __always_inline bool leaving_put(struct leaving_bucket *bucket,
+					const struct leaving *note,
+					struct leaving *ret_old)
 {
 	__u32 way = 0, most = 0;
 
 	for (__u32 i = 0; i < LEAVING_WAYS; i++) {
 		const struct leaving *old = &bucket->of[i];
-		__u32 age = (__u16)(note->tick - old->tick);
+		__u32 age = (__u16)(note->tick - old->tick + LEAVING_TICKS_LATE);
 
 		if (old->seq == note->seq && old->ack == note->ack &&
 		    (old->place ^ note->place) >> LEAVING_DIR_SHIFT == 0)
@@ -46,7 +56,10 @@ static __always_inline void leaving_put(struct leaving_bucket *bucket,
 			way = i;
 		}
 	}
-	bucket->of[way & (LEAVING_WAYS - 1)] = *note;
+	way &= LEAVING_WAYS - 1;
+	*ret_old = bucket->of[way];
+	bucket->of[way] = *note;
+	return most < LEAVING_TICKS_MAX;
 }
 
 /* @return whether the receiver has all below @end: a segment that leaves now is sent again */
@@ -55,6 +68,43 @@ static __always_inline bool is_leaving_acked(const struct connection *conn,
 {
 	return conn->head->state[!dir] & CONN_ACKED &&
 	       seq_diff(conn->head->sides[!dir].acked, end) >= 0;
+}
+
+/* @return whether what ends before @end was timed by a segment with @seq: of another connection, numbers differ */
+static __always_inline bool is_leaving(__u32 end, __u32 seq)
+{
+	return end - seq - 1 < LEAVING_BYTES_MAX;
+}
+
+/* The note of a segment is gone: if it waits still, nothing will say how long. */
+static __always_inline void leaving_forget(const struct connection *conn,
+					   __u32 place, __u32 seq)
+{
+	__u32 dir = place >> LEAVING_DIR_SHIFT & 1;
+	__u32 i = timer_slot(place >> LEAVES_TIMER_SHIFT);
+	struct conn_timers *timers = &conn->body->timers[dir];
+	struct conn_stats *stats = &conn->body->stats[dir];
+
+	if (place & LEAVES_ECHO) {
+		if (timers->targets[i] == seq)
+			WRITE_ONCE(timers->armed_ns[i],
+				   timers->armed_ns[i] | ECHO_TWICE);
+		return;
+	}
+	if (place & LEAVES_STAMP && is_leaving(stats->tsval_end, seq))
+		stats->tsval_ns = LEAVING_NEVER;
+	if (is_leaving_acked(conn, dir, seq + 1))
+		return;
+	if (place & LEAVES_TIMER && is_leaving(timers->targets[i], seq))
+		timers->armed_ns[i] = LEAVING_NEVER;
+	if (place & LEAVES_TURN && is_leaving(conn->head->sides[dir].next, seq))
+		stats->data_ns = LEAVING_NEVER;
+}
+
+static __always_inline void leaving_move(__u64 *time, __u64 ns)
+{
+	if (*time < LEAVING_NEVER)
+		*time = ns;
 }
 
 /*
@@ -75,18 +125,17 @@ static __always_inline void leave(const struct connection *conn, __u32 place,
 			WRITE_ONCE(timers->armed_ns[i], ns & ~(__u64)ECHO_MARKS);
 		return;
 	}
-	/* Another connection may have the place now: its numbers are elsewhere. */
 	if (place & LEAVES_TIMER &&
 	    !is_leaving_acked(conn, dir, timers->targets[i]) &&
-	    timers->targets[i] - seq - 1 < LEAVING_BYTES_MAX)
-		timers->armed_ns[i] = ns;
+	    is_leaving(timers->targets[i], seq))
+		leaving_move(&timers->armed_ns[i], ns);
 	if (place & LEAVES_STAMP && stats->tsval == tsval &&
-	    stats->tsval_end - seq - 1 < LEAVING_BYTES_MAX)
-		stats->tsval_ns = ns;
+	    is_leaving(stats->tsval_end, seq))
+		leaving_move(&stats->tsval_ns, ns);
 	if (place & LEAVES_TURN &&
 	    !is_leaving_acked(conn, dir, conn->head->sides[dir].next) &&
-	    conn->head->sides[dir].next - seq - 1 < LEAVING_BYTES_MAX)
-		stats->data_ns = ns;
+	    is_leaving(conn->head->sides[dir].next, seq))
+		leaving_move(&stats->data_ns, ns);
 }
 
 #endif

@@ -284,12 +284,24 @@ __noinline int connection_show(__u32 cpu_id)
 			      hook_of(&scratch->pkt));
 }
 
+__noinline int connection_forget(__u32 place, __u32 seq)
+{
+	struct connection conn;
+
+	VERIFIED_APART(APART_RTT, 2);
+	if (connection_at(place >> LEAVING_INDEX_SHIFT, &conn) &&
+	    !(conn.head->version & 1))
+		leaving_forget(&conn, place, seq);
+	return 0;
+}
+
 static __always_inline void leaving_note(const struct leaving *note)
 {
 	struct leaving_bucket *bucket = leavings_of(note->seq, note->ack);
+	struct leaving old;
 
-	if (bucket)
-		leaving_put(bucket, note);
+	if (bucket && leaving_put(bucket, note, &old))
+		connection_forget(old.place, old.seq);
 }
 
 /* Note a segment that was timed, and the last one that a queueing discipline may cut from its buffer. */

@@ -31,6 +31,7 @@ enum {
 
 #define US 1000ULL
 #define MS (1000 * US)
+#define RTO_MAX (120 * 1000 * MS)
 
 enum app { APP_PING_PONG, APP_BULK, APP_DUPLEX, APPS };
 
@@ -234,7 +235,8 @@ static void pump(struct model *m, int end)
 				       (uint64_t)m->mss * between(1, m->gso));
 		bool is_last = e->next + len == e->limit;
 
-		transmit(m, end, e->next, len, is_last ? PSH : 0);
+		transmit(m, end, e->next, len,
+			 is_last || chance() < 0.1 ? PSH : 0);
 		e->next += len;
 	}
 	if (e->is_done && !e->has_sent_fin && e->next == e->limit) {
@@ -497,7 +499,7 @@ static void on_event(struct model *m, const struct event *event)
 	case EVENT_RTO:
 		if (event->number == e->rto_number && e->una < e->next) {
 			on_timeout(m, event->end);
-			e->rto *= 2;
+			e->rto = min_u64(e->rto * 2, RTO_MAX);
 			start_timer(m, event->end, EVENT_RTO, e->rto);
 		}
 		break;
