@@ -78,26 +78,30 @@ static __always_inline bool is_leaving(__u32 end, __u32 seq)
 
 /* The note of a segment is gone: if it waits still, nothing will say how long. */
 static __always_inline void leaving_forget(const struct connection *conn,
-					   __u32 place, __u32 seq)
+					   const struct leaving *note)
 {
-	__u32 dir = place >> LEAVING_DIR_SHIFT & 1;
-	__u32 i = timer_slot(place >> LEAVES_TIMER_SHIFT);
+	__u32 dir = note->place >> LEAVING_DIR_SHIFT & 1;
+	__u32 i = timer_slot(note->place >> LEAVES_TIMER_SHIFT);
 	struct conn_timers *timers = &conn->body->timers[dir];
 	struct conn_stats *stats = &conn->body->stats[dir];
+	__u32 next = conn->head->sides[dir].next;
+	bool is_acked = is_leaving_acked(conn, dir, note->seq + 1);
 
-	if (place & LEAVES_ECHO) {
-		if (timers->targets[i] == seq)
+	if (note->place & LEAVES_ECHO) {
+		if (timers->targets[i] == note->seq)
 			WRITE_ONCE(timers->armed_ns[i],
 				   timers->armed_ns[i] | ECHO_TWICE);
 		return;
 	}
-	if (place & LEAVES_STAMP && is_leaving(stats->tsval_end, seq))
-		stats->tsval_ns = LEAVING_NEVER;
-	if (is_leaving_acked(conn, dir, seq + 1))
-		return;
-	if (place & LEAVES_TIMER && is_leaving(timers->targets[i], seq))
+	if (note->place & LEAVES_TIMER && !is_acked &&
+	    is_leaving(timers->targets[i], note->seq))
 		timers->armed_ns[i] = LEAVING_NEVER;
-	if (place & LEAVES_TURN && is_leaving(conn->head->sides[dir].next, seq))
+	if (note->place & LEAVES_STAMP && is_leaving(stats->tsval_end, note->seq))
+		stats->tsval_ns = LEAVING_NEVER;
+	/* Data that was acknowledged may have been sent again, with new data behind it, in the same turn. */
+	if (note->place & LEAVES_TURN &&
+	    (!is_acked || note->ack == conn->head->sides[dir].acked) &&
+	    !is_leaving_acked(conn, dir, next) && is_leaving(next, note->seq))
 		stats->data_ns = LEAVING_NEVER;
 }
 

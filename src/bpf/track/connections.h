@@ -284,14 +284,15 @@ __noinline int connection_show(__u32 cpu_id)
 			      hook_of(&scratch->pkt));
 }
 
-__noinline int connection_forget(__u32 place, __u32 seq)
+__noinline int connection_forget(__u32 place, __u32 seq, __u32 ack)
 {
+	const struct leaving note = { .seq = seq, .ack = ack, .place = place };
 	struct connection conn;
 
-	VERIFIED_APART(APART_RTT, 2);
+	VERIFIED_APART(APART_RTT, 3);
 	if (connection_at(place >> LEAVING_INDEX_SHIFT, &conn) &&
 	    !(conn.head->version & 1))
-		leaving_forget(&conn, place, seq);
+		leaving_forget(&conn, &note);
 	return 0;
 }
 
@@ -301,7 +302,7 @@ static __always_inline void leaving_note(const struct leaving *note)
 	struct leaving old;
 
 	if (bucket && leaving_put(bucket, note, &old))
-		connection_forget(old.place, old.seq);
+		connection_forget(old.place, old.seq, old.ack);
 }
 
 /* Note a segment that was timed, and the last one that a queueing discipline may cut from its buffer. */

@@ -586,6 +586,8 @@ static void draw(struct model *m)
 	m->stamp_tick = chance() < 0.6 ? 1 * MS :
 			chance() < 0.5 ? 10 * MS :
 					 100 * US;
+	if (m->jitter >= STAMPS_OVERTAKEN * m->stamp_tick)
+		m->stamp_tick = 1 * MS;
 	m->first = chance() < 0.3 ? (int)between(1, 40) : 0;
 	for (int i = 0; i < 2; i++) {
 		struct end *e = &m->ends[i];

@@ -223,7 +223,7 @@ static void put_note(const struct connection *conn, const struct leaving *note)
 
 	if (leaving_put(notes_of(note->seq), note, &old) &&
 	    old.place >> LEAVING_INDEX_SHIFT == 1)
-		leaving_forget(conn, old.place, old.seq);
+		leaving_forget(conn, &old);
 }
 
 /* Behind it, those of other connections follow. */
@@ -396,6 +396,10 @@ TEST(a_note_is_needed_until_its_segment_is_acknowledged)
 {
 	static struct model m;
 	const struct connection conn = { &m.head, &m.rates, &m.body };
+	const struct leaving note = {
+		.seq = 100,
+		.place = leaving_place(0, CLIENT, LEAVES_TIMER),
+	};
 	__u64 *armed_ns = m.body.timers[CLIENT].armed_ns;
 
 	m.head.state[!CLIENT] = CONN_ACKED;
@@ -403,8 +407,7 @@ TEST(a_note_is_needed_until_its_segment_is_acknowledged)
 	for (uint32_t acked = 100; acked < 102; acked++) {
 		m.head.sides[!CLIENT].acked = acked;
 		armed_ns[0] = 1;
-		leaving_forget(&conn, leaving_place(0, CLIENT, LEAVES_TIMER),
-			       100);
+		leaving_forget(&conn, &note);
 		assert_int_equal(armed_ns[0] == LEAVING_NEVER, acked == 100);
 	}
 }
