@@ -205,6 +205,26 @@ class Actions(FixedTest):
         self.topology.nat = True
         self.check(nodes=hosts)
 
+    def test_copied_to_its_other_way_out(self):
+        """A macvlan elsewhere has the sender's address, too, beside one of a router that is not observed."""
+        made = self.make()
+        a, b, twin, hidden = made.several(4)
+        made.two_wires(a, [b])
+        end, lower = made.wire(b, made.node("holder"))
+        made.segment(end, *(made.macvlan(node, lower) for node in (twin, hidden)))
+        made.one_wire(hidden, [b])
+        made.set_routes()
+        made.send(a, b)
+        (flow,) = self.topology.flows
+        one, other = a.addresses.values()
+        here, there, *_ = b.addresses
+        flow.bursts = [Burst(PACKETS, ((a, here, one, here),)),
+                       Burst(PACKETS // 2, ((a, here, other, there),))]
+        (twin.addresses[flow.flow.src],) = twin.addresses.values()
+        self.topology.flows.append(Flow(twin, flow.flow, flow.size, [Burst(PACKETS // 10)]))
+        self.act(one, OUT, "mirror", other)
+        self.check(nodes=[a, b, twin, lower.ns])
+
     def test_in_by_another_interface_of_which_both_ends_are_observed(self):
         made, (a, router, _) = self.row(3)
         side, end = made.wire(router, made.node("side"), "side")

@@ -82,7 +82,20 @@ static struct volume sum_changed(const struct flow *flow, const struct host *hos
 	return total;
 }
 
-/* @return the largest volume of all sides, since the order in which packets pass them is unknown */
+/* @return whether the flow decides which packets of the side count: else flow->entered has them all */
+static bool is_unclear(const struct side *side)
+{
+	uint8_t sights = 0;
+
+	for (uint32_t i = 0; i < side->n_points; i++)
+		sights |= side->points[i].sights;
+	return sights & ~(1 << SIGHT_FIRST | SIGHTS_FURTHER);
+}
+
+/*
+ * @return the largest volume of all sides where the flow decides, since the order in which packets
+ *         pass them is unknown
+ */
 static struct volume find_largest(const struct flow *flow,
 				  const struct host *host, uint8_t sights)
 {
@@ -92,13 +105,15 @@ static struct volume find_largest(const struct flow *flow,
 		struct side side = side_at(flow, host, i);
 		struct volume part;
 
+		i += side.n_points;
+		if (!is_unclear(&side))
+			continue;
 		side.with = sights;
 		side.are_copies |= side.points->egress &&
 				   host->netns[side.points->netns].copies_unseen;
 		part = side_total(&side);
 		returned_leave_out(flow, host, side.points, &part);
 		volume_max(&total, &part);
-		i += side.n_points;
 	}
 	return total;
 }
