@@ -205,6 +205,24 @@ class Actions(FixedTest):
         self.topology.nat = True
         self.check(nodes=hosts)
 
+    def test_back_from_an_ifb_before_and_after_its_translation(self):
+        """On its way in, from the client and from the router that has returned it translated."""
+        made = self.make()
+        client, router, nat = made.several(3)
+        end, lower = made.wire(client, made.node("holder"))
+        made.segment(end, *(made.macvlan(node, lower) for node in (router, nat)))
+        made.set_routes()
+        made.send(client, nat)
+        router.forwards = nat.forwards = True
+        (way,), (mine,) = router.addresses.items(), nat.addresses
+        client.routes[mine] = (end, way[0])
+        (flow,) = self.topology.flows
+        asked = nat.dnat[flow.flow] = replace(flow.flow, dst=way[0])
+        nat.snat[asked] = replace(asked, src=mine, sport=40000)
+        self.topology.nat = True
+        self.act(way[1], IN, "redirect", self.ifb(router))
+        self.check(nodes=[lower.ns, router, nat])
+
     def test_copied_to_its_other_way_out(self):
         """A macvlan elsewhere has the sender's address, too, beside one of a router that is not observed."""
         made = self.make()

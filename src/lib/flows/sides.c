@@ -219,6 +219,9 @@ void returned_leave_out(const struct flow *flow, const struct host *host,
 	if (!point->egress)
 		return;
 	returned = returned_sum(flow, host, point->netns);
+	/* More came from ifbs than left here: tc redirected them on their way in. */
+	if (returned.packets >= left->packets)
+		return;
 	*left = volume_less(*left, &returned);
 	volume_max(left, &returned);
 }
