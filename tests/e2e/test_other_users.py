@@ -98,25 +98,27 @@ class OtherUsers(PersistentTest):
         os.close(read)
         return locked
 
-    def check_restart(self, mode):
-        files, spool = self.open_directory(f"files-{mode}"), self.open_directory(f"spool-{mode}")
+    def test_locks_of_others_keep_nothing_from_starting(self):
+        """Not on files that all may read, either."""
+        files, spool = self.open_directory("files"), self.open_directory("spool")
         os.mkdir(self.set)
         os.chmod(self.set, 0o755)
-        self.write(*self.persist(),
-                   '[sink "plain"]', f"output = json:{files}/plain", f"mode = {mode}",
-                   '[sink "rotated"]', f"output = json:{files}/rotated", "rotate.interval = 1h",
-                   f"mode = {mode}",
-                   '[sink "ipfix"]', f"output = ipfix:file:{files}/ipfix",
-                   "rotate.interval = 1h", f"mode = {mode}",
+        sinks = []
+        for mode in "640", "644":
+            sinks += (f'[sink "plain{mode}"]', f"output = json:{files}/plain-{mode}", f"mode = {mode}")
+            for kind, output in ("rotated", "json:"), ("ipfix", "ipfix:file:"):
+                sinks += (f'[sink "{kind}{mode}"]', f"output = {output}{files}/{kind}-{mode}",
+                          "rotate.interval = 1h", f"mode = {mode}")
+        self.write(*self.persist(), *sinks,
                    '[sink "away"]', "output = ipfix:tcp://127.0.0.1:9",
                    f"spool = disk:{spool}",
                    "[metrics]", f"listen = unix:{files}/metrics")
         self.start()
         traffic.ping(self.a, "192.0.2.2", 5)
-        lab.wait_for(lambda: os.path.getsize(f"{files}/rotated.part") > 0, "records")
-        lab.wait_for(lambda: os.path.getsize(f"{files}/ipfix.part") > 0, "IPFIX records")
+        parts = [f"{files}/{kind}-{mode}.part" for kind in ("rotated", "ipfix") for mode in ("640", "644")]
+        lab.wait_for(lambda: all(os.path.getsize(part) > 0 for part in parts), "records in all files")
         locked = self.lock(files, spool, self.bpffs, self.lab.dir)
-        self.note(f"mode {mode}: {locked} files and directories are open to others")
+        self.note(f"{locked} files and directories are open to others")
         self.assertGreater(locked, 4)
         self.kill()
         self.start()
@@ -124,13 +126,7 @@ class OtherUsers(PersistentTest):
         time.sleep(0.5)
         self.stop()
         self.assertNotIn("cannot", self.messages().replace("cannot connect to 127.0.0.1:9", ""))
-        self.assertFalse(os.path.exists(f"{files}/rotated.part"))
-
-    def test_locks_of_others_keep_nothing_from_starting(self):
-        self.check_restart("640")
-
-    def test_locks_of_others_on_files_that_all_may_read(self):
-        self.check_restart("644")
+        self.assertEqual([], [part for part in parts if os.path.exists(part)])
 
     def test_two_of_ours_notice_each_other(self):
         """Also where others hold locks."""
@@ -148,25 +144,28 @@ class OtherUsers(PersistentTest):
         first.stop()
 
     def test_planted_files_of_a_spool_are_set_aside(self):
-        for name, contents in (("acked", forged_progress()), ("lock", b""), ("acked.new", b"x"),
-                               ("0000000000000000.seg", b"netobs" * 100)):
+        planted = (("acked", forged_progress()), ("lock", b""), ("acked.new", b"x"),
+                   ("0000000000000000.seg", b"netobs" * 100))
+        spools = [self.open_directory(f"sticky-{name}", 0o1777) for name, _ in planted]
+        for spool, (name, contents) in zip(spools, planted):
+            plant(f"{spool}/{name}", contents)
+
+        def outputs(kind):
+            return [word for spool in spools for word in ("-o", f"{kind}?spool=disk:{spool}")]
+
+        watch = observer.Observer(self.lab, self.a, "-i", "eth0", "--interval", "0.2",
+                                  *outputs("ipfix:tcp://127.0.0.1:9")).wait_attached((self.a, "eth0"))
+        traffic.ping(self.a, "192.0.2.2", 3)
+        watch.wait_records(lambda records: records, "records")
+        result = watch.stop()
+        again = observer.flows(self.lab, "-i", "eth0", "-d", "0.5", "--stats", *outputs("null"), ns=self.a)
+        self.assertEqual(0, again.code, again.errors)
+        for (name, _), spool, before, after in zip(planted, spools, result.stats["sinks"][1:],
+                                                   again.stats["sinks"], strict=True):
             with self.subTest(name):
-                spool = self.open_directory(f"sticky-{name}", 0o1777)
-                plant(f"{spool}/{name}", contents)
-                away = f"ipfix:tcp://127.0.0.1:9?spool=disk:{spool}"
-                watch = observer.Observer(self.lab, self.a, "-i", "eth0", "--interval", "0.2",
-                                          "-o", away).wait_attached((self.a, "eth0"))
-                traffic.ping(self.a, "192.0.2.2", 3)
-                watch.wait_records(lambda records: records, "records")
-                result = watch.stop()
-                self.assertIn(f"{name} belongs to another user; it is {name}.bad now",
-                              result.errors)
-                waiting = result.stats["sinks"][1]["pending"]["records"]
-                again = observer.flows(self.lab, "-i", "eth0", "-d", "0.5", "--stats", "-o",
-                                       f"null?spool=disk:{spool}", ns=self.a)
-                self.assertEqual(0, again.code, again.errors)
-                self.assertGreater(waiting, 0)
-                self.assertEqual(waiting, again.stats["sinks"][0]["recovered"]["records"])
+                self.assertIn(f"{name} belongs to another user; it is {name}.bad now", result.errors)
+                self.assertGreater(before["pending"]["records"], 0)
+                self.assertEqual(before["pending"]["records"], after["recovered"]["records"])
                 self.assertEqual(0, os.stat(f"{spool}/acked").st_uid)
 
     def test_a_planted_part_is_refused(self):
