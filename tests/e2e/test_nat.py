@@ -520,55 +520,6 @@ class Nat(nat.RandomNatTest):
                         *(records[0][name] for name in ("TunnelType", "OuterSrcAddr", "OuterDstAddr")),
                         set(records[0]["Interfaces"])))
 
-    def test_a_tuple_used_again_names_the_right_client_or_none(self):
-        """Two clients behind one address and port take turns; the table is emptied between."""
-        other = self.lab.ns("other")
-        self.lab.wire(other, "eth0", ["10.0.3.2/24"], self.router, "rd", ["10.0.3.1/24"])
-        other.ip("route", "add", "default", "via", "10.0.3.1")
-        self.rules(BASE + "add rule inet nat post meta l4proto udp oifname rs masquerade to :7777\n")
-        with self.server:
-            server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        server.bind(("0.0.0.0", 8080))
-        self.addCleanup(server.close)
-        watch = self.watch("--interval", "0.2")
-        turns, sent, counted = [], collections.Counter(), collections.Counter()
-        # Quickly, one after the other, then with rests of some intervals.
-        rests = [0] * lab.sized(1000) + [1.2] * lab.sized(20)
-        for rest in rests:
-            ns, address = self.random.choice(((self.client, "10.0.1.2"), (other, "10.0.3.2")))
-            self.router.run("conntrack", "-F")
-            with ns:
-                sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-            sock.settimeout(lab.PATIENCE_S)
-            began = time.time()
-            for _ in range(self.random.choice((1, 1, 3))):
-                sock.sendto(b"x", ("10.0.2.2", 8080))
-                server.sendto(b"y", server.recvfrom(10)[1])
-                sock.recv(10)
-                sent[address] += 1
-            turns.append((began, time.time(), address))
-            sock.close()
-            time.sleep(rest)
-        named = 0
-        for record in watch.stop().records:
-            if record.get("DstPort") == 8080:
-                counted[record["SrcAddr"]] += record["Packets"]
-            if record["DstAddr"] != "10.0.2.1" or "XlatDstAddr" not in record:
-                continue
-            # In whole milliseconds; the end is that of a tick of the clock.
-            begin, end = (record[f"TimeFlow{which}Ms"] / 1000 for which in ("Start", "End"))
-            near = {address for first, last, address in turns
-                    if first <= end + 0.02 and last >= begin - 0.001}
-            inside = {address for first, last, address in turns
-                      if first >= begin + 0.001 and last <= end}
-            self.assertIn(record["XlatDstAddr"], near, record)
-            self.assertLessEqual(inside, {record["XlatDstAddr"]}, record)
-            named += 1
-        # Also what left when it was not known whose translation that was: where it came in.
-        self.assertEqual(sent, counted)
-        self.assertGreater(named, lab.sized(20) / 2)
-        self.note(f"{named} records name a client")
-
     def test_without_it_no_record_has_these_fields(self):
         services = self.make_services(10)
         watch = observer.Observer(self.lab, self.router).wait_attached((self.router, "rs"))
