@@ -228,18 +228,6 @@ class Rules(AlertsTest):
         # No sample was between two lists of rules: that of "kept" broke it each time.
         self.assertEqual(rules["kept"]["broken"], rules["kept"]["fired"] + rules["kept"]["lost"])
 
-    def test_wrong_ones_change_nothing(self):
-        self.to_file(*alert_section("each", EACH))
-        self.start()
-        client = self.talk()
-        for rule, words in (("rt > 1ms", "rule: column 1: there is no metric 'rt'"),
-                            ("rtt > 1ms where prt 1", "rule: column 17: ")):
-            self.to_file(*alert_section("other", rule))
-            self.reload(words, "the new configuration is not in use")
-        self.end_talk(client)
-        self.assertEqual({"each"}, set(self.rules()))
-        self.check_delivered("each")
-
     def test_metrics_have_them(self):
         held, limited = "rtt > 0ns hold 1h limit none", "rtt > 1ns hold 0s limit 3/h"
         self.to_file(*alert_section("each", EACH), *alert_section("held", held),

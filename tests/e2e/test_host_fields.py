@@ -145,15 +145,6 @@ class Service(ServiceTest):
         self.assertEqual(["one", "two", None, "three"],
                          [value for i, value in enumerate(values) if not i or values[i - 1] != value])
 
-    def test_a_wrong_name_leaves_the_old_ones(self):
-        self.configure({"own": "old"})
-        self.start()
-        self.configure({"Bytes": "1"})
-        self.reload("'Bytes' is a field of flow records", "the new configuration is not in use")
-        self.send()
-        self.stop()
-        self.check_host(self.records("a"), {"own": "old"})
-
 
 if __name__ == "__main__":
     lab.main()

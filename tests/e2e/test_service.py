@@ -210,6 +210,9 @@ class Service(ServiceTest):
         self.start()
         cases = (
             ({"parts": ["nonsense"]}, ["'=' is missing"]),
+            ({"parts": ["[sessions]", "enabled = yes", "interval = 10ms"]}, ["interval: it is less than 100"]),
+            ({"parts": ['[alert "a"]', "rule = rtt > 1ms where prt 1"]}, ["rule: column 17: "]),
+            ({"parts": ["[host]", "field.Bytes = 1"]}, ["'Bytes' is a field of flow records"]),
             ({"interfaces": ["nosuchif"]}, ["nosuchif"]),
             ({"sinks": ["a", "/nosuchdir/b"]},
              ["cannot write to", f"{self.path}:11:10: sink \"/nosuchdir/b\" cannot be opened"]),

@@ -420,14 +420,6 @@ class Reload(SessionsTest):
             found["ended"] == reported + found["left_out"] and found["lost"] == 0
         return found if is_right else None
 
-    def test_wrong_ones_change_nothing(self):
-        self.to_file("enabled = yes")
-        self.start()
-        self.to_file("enabled = yes", "interval = 10ms")
-        self.reload("interval: it is less than 100", "the new configuration is not in use")
-        self.await_keys(self.talk(5))
-        self.stop()
-
 
 class Metrics(SessionsTest):
     def samples(self):
