@@ -34,16 +34,6 @@ class Files(ipfix_lab.IpfixTest):
         self.assertEqual(collections.Counter(range(10000)),
                          sum(files.values(), collections.Counter()))
 
-    def test_files_turn_by_time(self):
-        path = self.lab.path("flows.ipfix")
-        self.feed(f"ipfix:file:{path}?rotate.interval=1s", "--rate", 1000,
-                  "--records", 3500)
-        self.end()
-        files = self.files()
-        self.assertGreaterEqual(len(files), 3)
-        self.assertEqual(collections.Counter(range(3500)),
-                         sum(files.values(), collections.Counter()))
-
     def test_restart_appends_behind_the_last_whole_message(self):
         path = self.lab.path("plain.ipfix")
         self.feed(f"ipfix:file:{path}", "--records", 1000)
@@ -113,23 +103,6 @@ class Files(ipfix_lab.IpfixTest):
         crashed = max(files.values(), key=len)
         self.assertEqual(collections.Counter(range(len(crashed))), crashed)
         self.assertGreater(len(crashed), 1000)
-
-    def test_oldest_files_are_removed(self):
-        path = self.lab.path("flows.ipfix")
-        self.feed(f"ipfix:file:{path}?rotate.bytes=64K&rotate.keep=2",
-                  "--records", 10000)
-        self.end()
-        files = self.files()
-        self.assertEqual(2, len(files))
-        last = sum(files.values(), collections.Counter())
-        self.assertEqual(set(range(10000 - len(last), 10000)), set(last))
-
-    def test_without_records_there_is_no_file(self):
-        path = self.lab.path("flows.ipfix")
-        self.feed(f"ipfix:file:{path}?rotate.interval=1s", "--records", 0,
-                  "--seconds", 2.5)
-        self.end()
-        self.assertEqual({}, self.files())
 
 
 if __name__ == "__main__":
