@@ -24,26 +24,6 @@ class Faults(grpc_lab.FaultsTest):
         self.check_told_once(feed, "Connection refused; trying again",
                              "connected to 127.0.0.1")
 
-    def test_name_that_does_not_resolve(self):
-        ns = self.lab.ns("a")
-        self.collector.start()
-        feed = self.feed(self.collector, host="nowhere.invalid", ns=ns,
-                         seconds=0.5, drain=2.5)
-        result = feed.finish(1)
-        self.assertEqual(result["written"],
-                         result["stats"]["pending"]["records"])
-        self.check_told_once(feed, "cannot connect to nowhere.invalid")
-        self.note(feed.messages()[0])
-
-    def test_connections_that_are_renewed_are_not_an_error(self):
-        self.collector.options = ("--max-age-ms", 300)
-        self.collector.start()
-        feed = self.feed(self.collector, "batch_delay=10ms", seconds=3)
-        result = feed.finish()
-        self.assertEqual(0, self.check_all_came(self.collector, result))
-        self.assertGreater(result["stats"]["counters"]["connections"], 2)
-        self.check_told_once(feed)
-
     def test_collector_that_never_answers(self):
         self.collector.set_mode("hang")
         self.collector.start()
@@ -105,26 +85,6 @@ class Faults(grpc_lab.FaultsTest):
         self.assertGreater(50000, max(map(len, self.collector.messages())))
         self.check_told_once(feed)
 
-    def test_collector_that_fails_for_a_while_misses_nothing(self):
-        self.collector.set_mode("INTERNAL", "no disk")
-        self.collector.start()
-        feed = self.feed(self.collector, seconds=4)
-        feed.wait_message("INTERNAL: no disk")
-        self.check_recovers(self.collector,
-                            lambda: self.collector.set_mode("ok"))
-        self.check_all_came(self.collector, feed.finish())
-        self.check_told_once(feed, "INTERNAL: no disk; trying again",
-                             "accepts records again")
-
-    def test_collector_that_needs_longer_than_the_deadline(self):
-        self.collector.set_mode("slow", 1.2)
-        self.collector.start()
-        feed = self.feed(self.collector, "deadline=1s", rate=20000, seconds=1, drain=90)
-        again = self.check_all_came(self.collector, feed.finish())
-        # A call or two, whose time was over.
-        self.assertLess(again, 2 * 12000)
-        self.assertLess(max(self.numbers(self.collector).values()), 4)
-
     def test_link_that_is_cut(self):
         a, b = self.lab.ns("a"), self.lab.ns("b")
         self.lab.wire(a, "eth0", ["192.0.2.1/24"], b, "eth0",
@@ -174,16 +134,6 @@ class OtlpFaults(Otlp, grpc_lab.FaultsTest):
         self.assertIn("refuses records permanently: partial success: poison",
                       " ".join(feed.messages()))
 
-    def test_receiver_says_how_long_to_wait(self):
-        self.collector.set_mode("retry-info", 4)
-        self.collector.start()
-        feed = self.feed(self.collector, seconds=2)
-        feed.wait_message("UNAVAILABLE: later")
-        self.collector.set_mode("ok")
-        self.check_all_came(self.collector, feed.finish())
-        first, second, *_ = self.collector.call_times()
-        self.assertGreater(second - first, 3.9)
-
 
 class Certified(grpc_lab.GrpcTest):
     make = grpc_lab.Collector
@@ -215,25 +165,15 @@ class Tls(Certified):
     def test_address_is_in_the_certificate(self):
         self.check_works(self.collector(), self.ca)
 
-    def test_name_is_in_the_certificate(self):
-        self.check_works(self.collector(), self.ca,
-                         "server_name=collector.test")
-
     def test_both_sides_have_certificates(self):
         self.check_works(self.collector(mutual=True), self.ca, *self.own)
 
     def test_what_is_wrong_is_told(self):
-        for name, mutual, options, message in (
-                ("server", True, (self.ca,), "it requires a client certificate"),
-                ("server", False, (self.ca, "server_name=other.test"),
-                 "the certificate of other.test cannot be verified: hostname mismatch"),
-                ("expired", False, (self.ca,),
-                 "the certificate of 127.0.0.1 cannot be verified: certificate has expired"),
-                ("server", False, ("tls=yes",), "cannot be verified: "),
-                (None, False, (self.ca,), "127.0.0.1"),
-                ("server", False, (), "trying again")):
+        for name, options, message in (
+                ("expired", (self.ca,), "the certificate of 127.0.0.1 cannot be verified: certificate has expired"),
+                ("server", (), "trying again")):
             with self.subTest(message):
-                collector = self.collector(name, mutual) if name else grpc_lab.Collector(self.lab).start()
+                collector = self.collector(name)
                 feed = self.feed(collector, *options, seconds=0.5, drain=2.5)
                 result = feed.finish(1)
                 self.assertEqual(result["written"], result["stats"]["pending"]["records"])
@@ -247,4 +187,4 @@ class OtlpTls(Otlp, Certified):
 
 
 if __name__ == "__main__":
-    lab.main(at_once=6, first=("test_collector_that_needs",))
+    lab.main(at_once=6)

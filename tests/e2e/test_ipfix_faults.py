@@ -157,10 +157,10 @@ class Faults(ipfix_lab.IpfixTest):
 
     # ---- TLS ------------------------------------------------------------------
 
-    def tls_spec(self, certificates, more=""):
+    def tls_spec(self, certificates):
         path = certificates.path
         return (f"ipfix:tls://127.0.0.1:{self.port}?ca={path('ca.pem')}&cert="
-                f"{path('client.pem')}&key_file={path('client.key')}{more}")
+                f"{path('client.pem')}&key_file={path('client.key')}")
 
     def test_tls_server_with_a_wrong_certificate_gets_nothing(self):
         certificates = ipfix_lab.Certificates(self.lab.path("certs"))
@@ -181,15 +181,6 @@ class Faults(ipfix_lab.IpfixTest):
             self.assertEqual(collections.Counter(), bad.numbers())
             self.note(self.log()[0])
             good.stop()
-
-    def test_tls_name_may_be_another_than_the_hosts(self):
-        certificates = ipfix_lab.Certificates(self.lab.path("certs"))
-        server = self.server(port=self.port,
-                             context=certificates.server("other"))
-        self.feed(self.tls_spec(certificates, "&server_name=other.test"),
-                  "--records", 1000)
-        self.end()
-        lab.wait_for(lambda: len(server.numbers()) == 1000, "the records")
 
 
 if __name__ == "__main__":

@@ -11,15 +11,11 @@ The file MODE says what it does with a call, and may change at any time:
     ok                 accept it
     STATUS [WORDS]     answer this, as UNAVAILABLE
     hang               never answer
-    slow SECONDS       accept it, later
     refuse-size BYTES  INVALID_ARGUMENT if a record with so many l3_bytes is in it
 
 With --otlp, it is a receiver of OTLP, and bytes are those of netobs.bytes:
 
     partial N          reject records whose bytes are a multiple of N, which are in OUT.rejected
-    retry-info SECONDS UNAVAILABLE, with a RetryInfo of so many seconds
-
-OUT.calls has the times of all of its calls.
 """
 
 import argparse
@@ -53,13 +49,6 @@ def read(path):
         return file.read()
 
 
-def retry_info(seconds):
-    """A google.rpc.Status."""
-    info = otlp.put(1, otlp.put(1, seconds))
-    detail = otlp.put(1, b"type.googleapis.com/google.rpc.RetryInfo") + otlp.put(2, info)
-    return otlp.put(1, grpc.StatusCode.UNAVAILABLE.value[0]) + otlp.put(3, detail)
-
-
 class Collector:
     def __init__(self, options, sizes):
         self.options = options
@@ -82,12 +71,6 @@ class Collector:
     def export(self, request, context):
         """ExportLogsServiceRequest, and its response."""
         mode, *words = self.mode()
-        with self.lock, open(f"{self.options.out}.calls", "a", encoding="ascii") as calls:
-            print(time.monotonic(), file=calls)
-        if mode == "retry-info":
-            context.set_trailing_metadata((("grpc-status-details-bin",
-                                            retry_info(int(words[0]))),))
-            context.abort(grpc.StatusCode.UNAVAILABLE, "later")
         if mode != "partial":
             return self.send(request, context)
         bad = [size for size in self.sizes(request) if size % int(words[0]) == 0]
@@ -101,9 +84,7 @@ class Collector:
         mode, *words = self.mode()
         if mode == "hang":
             time.sleep(600)
-        if mode == "slow":
-            time.sleep(float(words[0]))
-        elif mode == "refuse-size":
+        if mode == "refuse-size":
             if int(words[0]) in self.sizes(request):
                 context.abort(grpc.StatusCode.INVALID_ARGUMENT, "poison")
         elif mode != "ok":
@@ -127,8 +108,6 @@ def parse():
     parser.add_argument("--key")
     parser.add_argument("--ca", help="ask for certificates of this authority")
     parser.add_argument("--max-message", type=int)
-    parser.add_argument("--max-age-ms", type=int,
-                        help="send GOAWAY to connections that are older")
     parser.add_argument("--proto", help="directory of flow_pb2.py")
     parser.add_argument("--netobs", action="store_true",
                         help="implement netobs.Collector, too")
@@ -141,9 +120,6 @@ def server_options(options):
     found = [("grpc.so_reuseport", 0)]
     if options.max_message:
         found.append(("grpc.max_receive_message_length", options.max_message))
-    if options.max_age_ms:
-        found += [("grpc.max_connection_age_ms", options.max_age_ms),
-                  ("grpc.max_connection_age_grace_ms", 5000)]
     return found
 
 

@@ -77,7 +77,3 @@ class GrpcReceiver(grpc_lab.Collector):
             return collections.Counter()
         with open(path, encoding="ascii") as file:
             return collections.Counter(int(line) - 1 for line in file)
-
-    def call_times(self):
-        with open(f"{self.out}.calls", encoding="ascii") as file:
-            return [float(line) for line in file]
