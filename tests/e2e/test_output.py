@@ -106,22 +106,6 @@ class Output(lab.WiredTest):
         times = [record["TimeMs"] for record in stats]
         self.assertEqual(sorted(times), times)
 
-    def test_socket_that_is_away_at_first(self):
-        path = self.lab.path("socket")
-        process = self.start("-o", f"json:unix:{path}")
-        traffic.ping(self.a, "192.0.2.2", 10)
-        time.sleep(1) # more than an interval
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(path)
-            listener.listen()
-            listener.settimeout(lab.PATIENCE_S)
-            peer, _ = listener.accept()
-        with peer, peer.makefile(encoding="utf-8") as lines:
-            process.send_signal(signal.SIGINT)
-            records = [json.loads(line) for line in lines]
-        self.assertEqual(0, process.wait())
-        self.assertEqual(20, sum(record["Packets"] for record in records))
-
     def time_to_end(self, sinks):
         """How long it takes to end when so many of them are away."""
         options = [part for n in range(sinks)
@@ -171,27 +155,6 @@ class Output(lab.WiredTest):
                 drain.join()
         self.assertRegex(words[-1], r"socket: no more .* \d+ were")
         self.assertEqual(1, sum("can be written to again" in line for line in words))
-
-    def test_spool_on_disk_outlives_the_command(self):
-        path, spool = self.lab.path("socket"), self.lab.path("spool")
-        output = f"json:unix:{path}?spool=disk:{spool}"
-        process = self.start("-o", output)
-        traffic.ping(self.a, "192.0.2.2", 10)
-        time.sleep(1)
-        _, errors = observer.interrupt(process)
-        self.assertRegex(errors, r"socket: \d+ records wait in the spool for the next start")
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(path)
-            listener.listen()
-            listener.settimeout(lab.PATIENCE_S)
-            process = self.start("-o", output)
-            peer, _ = listener.accept()
-        with peer, peer.makefile(encoding="utf-8") as lines:
-            first = json.loads(lines.readline())
-            process.send_signal(signal.SIGINT)
-            records = [first] + [json.loads(line) for line in lines]
-        self.assertEqual(0, process.wait())
-        self.assertEqual(20, sum(record["Packets"] for record in records))
 
     def on_terminal(self, rows, columns, is_enough, idle_s=0, **environment):
         """The text that a terminal of this size gets, until there is enough of it."""
