@@ -314,14 +314,6 @@ class Bounds(lab.LabTest):
         with self.a:
             return metrics.scrape(metrics.served_at(run))
 
-    def test_names_are_escaped(self):
-        name = 'a"\\{b}'
-        self.a.ip("link", "add", name, "type", "veth", "peer", "name", "p")
-        run = self.observe("-i", name)
-        series = self.scrape(run).all_of("netobs_interface_packets_total")
-        self.assertIn(name, [dict(labels)["interface"] for labels in series])
-        run.stop()
-
     def test_more_interfaces_than_series(self):
         more = 20
         script = self.lab.path("links")
