@@ -150,14 +150,6 @@ class Top(lab.WiredTest):
         self.assertNotIn("PAUSED", lines[TITLE])
         self.quit(terminal)
 
-    def test_a_message_is_on_the_last_line(self):
-        terminal = Terminal(self.lab, self.a, 24, 80, "top", "-v", "-i", "eth0", "-i", "/^late/",
-                            "--interval", "0.3", shows_errors=True)
-        self.shows(terminal, "q quit")
-        self.lab.veth(self.a, "late", self.b, "peer")
-        terminal.wait_for(lambda lines: lines[-1].endswith("late: observing"), "the message")
-        self.assertEqual(0, terminal.quit()[0])
-
     def test_search(self):
         terminal = self.start("--by", "service")
         self.connect()
@@ -234,12 +226,12 @@ class Top(lab.WiredTest):
         observer.check_sanitizer(terminal.messages())
         lab.wait_for(lambda: not bpf.attached(self.a, "eth0"), "programs to be detached")
 
-    def test_messages_come_again_after_the_screen(self):
+    def test_messages_are_on_the_last_line_and_come_again_after_the_screen(self):
         terminal = Terminal(self.lab, self.a, 24, 80, "top", "-v", "-i", "/eth/",
                             "--interval", "0.3", shows_errors=True)
         self.shows(terminal, "talkers by bytes")
         self.a.ip("link", "add", "eth1", "up", "type", "veth", "peer", "name", "p")
-        self.shows(terminal, "eth1: observing")
+        terminal.wait_for(lambda lines: lines[-1].endswith("eth1: observing"), "the message")
         self.assertEqual(0, terminal.quit()[0])
         _, text = terminal.text().split(NORMAL_SCREEN)
         self.assertIn("netobsctl top: eth1: observing", text)
