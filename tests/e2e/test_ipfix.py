@@ -143,14 +143,6 @@ class Replayed(Collectors):
         collectors.compare(self, nfacctd.rows(packets), records, "nfacctd")
         self.assertIn("Sequence Errors: 0", nfcapd.messages())
 
-    def test_own_elements_are_named(self):
-        file = self.lab.path("flows.ipfix")
-        self.replay(f"ipfix:file:{file}?record=extended&pen=4711")
-        text = lab.run("ipfixDump", "--rfc5610", "--in", file)
-        for name in ("netobsNetnsInode", "netobsEcnSeen", "netobsTunnelType",
-                     "netobsOuterDestinationPort"):
-            self.assertIn(name, text)
-
     def test_extended_record_has_what_only_json_had(self):
         records = self.replay(self.to_receiver("?record=extended&pen=4711"))
         flows = self.received_flows(len(records))
@@ -215,24 +207,6 @@ class Replayed(Collectors):
         if name == "raw":
             return collectors.raw_rows(flows)
         return collectors.tshark_rows(self.lab, found["raw"].datagrams)
-
-    def test_templates_come_first_and_nothing_is_too_large(self):
-        receivers = dict(zip((776, 1400, 9000), self.receivers(3)))
-        records = self.replay(*(
-            self.to_receiver(f"?mtu={mtu}&record=extended&domain=4242", receiver)
-            for mtu, receiver in receivers.items()))
-        for mtu, receiver in receivers.items():
-            self.received_flows(len(records), receiver)
-            sizes = [len(data) for data in receiver.datagrams]
-            self.assertLessEqual(max(sizes), mtu)
-            self.assertGreater(max(sizes), mtu - 220)
-            messages = receiver.messages()
-            has_data = [any(isinstance(one, ipfix.Record) for one in message.sets)
-                        for message in messages]
-            templates = {one.id for message in messages[:has_data.index(True)]
-                         for one in message.sets}
-            self.assertEqual(31, len(templates))
-            self.assertEqual({4242}, {message.domain for message in messages})
 
     def test_ids_of_templates_say_what_is_in_them(self):
         dialects = ("", "?record=extended", "?record=extended&pen=4711", "?domain=1")
