@@ -7,20 +7,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-static int set_up(void **state)
-{
-	static struct test_host host;
-
-	test_host_open(&host);
-	*state = &host;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	test_host_close(*state);
-	return 0;
-}
+TEST_FIXTURE(struct test_host, test_host_open, test_host_close)
 
 #define CASE(name) TEST_OF(name, struct test_host *host, set_up, tear_down)
 

@@ -68,27 +68,21 @@ struct fixture {
 	uint16_t port;
 };
 
-static int set_up(void **state)
+static void begin(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-
 	test_host_open(&f->host);
 	f->listener = f->peer = -1;
-	*state = f;
-	return 0;
 }
 
-static int tear_down(void **state)
+static void end(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	stream_close(&f->stream);
 	close_fd(&f->peer);
 	close_fd(&f->listener);
 	test_host_close(&f->host);
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(struct fixture, begin, end)
 
 /* At f->port if there is one. */
 static void start_listening(struct fixture *f)

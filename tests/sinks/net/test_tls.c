@@ -32,14 +32,10 @@ struct fixture {
 	pid_t server;
 };
 
-static int set_up(void **state)
+static void begin(struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-
 	test_host_open(&f->host);
 	f->listener = test_listen(SOCK_STREAM, &f->port);
-	*state = f;
-	return 0;
 }
 
 static void stop_server(struct fixture *f)
@@ -51,18 +47,21 @@ static void stop_server(struct fixture *f)
 	f->server = 0;
 }
 
-static int tear_down(void **state)
+static void end_connection(struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	stream_close(&f->stream);
 	tls_context_close(&f->context);
 	stop_server(f);
+}
+
+static void end(struct fixture *f)
+{
+	end_connection(f);
 	close(f->listener);
 	test_host_close(&f->host);
-	free(f);
-	return 0;
 }
+
+TEST_FIXTURE(struct fixture, begin, end)
 
 static void start_server(struct fixture *f, const char *name, bool wants_cert,
 			 int most)
@@ -185,13 +184,6 @@ static void assert_told_once(const struct fixture *f, const char *text)
 #define CASE(name) TEST_OF(name, struct fixture *f, set_up, tear_down)
 
 /* ---- Connections ------------------------------------------------------------------- */
-
-static void end_connection(struct fixture *f)
-{
-	stream_close(&f->stream);
-	tls_context_close(&f->context);
-	stop_server(f);
-}
 
 CASE(name_or_address_of_the_host_is_checked)
 {
