@@ -477,6 +477,7 @@ static void check_rows(const ProtobufCMessage *message, const struct row *rows,
 
 /* A type of records, and what is to check of it beside its rows. */
 struct type {
+	enum netobs_record_type type;
 	uint32_t record_case;
 	const ProtobufCMessageDescriptor *message;
 	const struct row *rows;
@@ -486,16 +487,16 @@ struct type {
 };
 
 /* Each has agent_ip beside its rows. */
-#define TYPE(NAME, name, list, others, ...)                             \
+#define TYPE(RECORD, CASE, name, list, others, ...)                     \
 	{                                                               \
-		.record_case = NETOBS__RECORD__RECORD_##NAME,           \
+		.type = NETOBS_RECORD_##RECORD,                         \
+		.record_case = NETOBS__RECORD__RECORD_##CASE,           \
 		.message = &netobs__##name##__descriptor, .rows = list, \
 		.n_rows = ARRAY_SIZE(list), .n_others = 1 + (others),   \
 		__VA_ARGS__                                             \
 	}
 
-static void check_random(const struct type *type,
-			 enum netobs_record_type record_type)
+static void check_random(const struct type *type)
 {
 	assert_int_equal(type->message->n_fields, type->n_rows + type->n_others);
 	for (int i = 0; i < ROUNDS; i++) {
@@ -503,7 +504,7 @@ static void check_random(const struct type *type,
 		union any_record any = { 0 };
 		Netobs__Record *found;
 
-		make_record(&any.record, type->rows, type->n_rows, record_type);
+		make_record(&any.record, type->rows, type->n_rows, type->type);
 		if (type->make)
 			type->make(&any);
 		found = through(&any.record);
@@ -529,42 +530,6 @@ static void check_duration(const Netobs__Record *found,
 		assert_int_equal(found->session->duration_ms,
 				 (session->end_ns - session->start_ns) /
 					 NSEC_PER_MSEC);
-}
-
-TEST(random_sessions_are_read_as_they_are)
-{
-	static const struct type type =
-		TYPE(SESSION, session, session_rows, 1, .check = check_duration);
-
-	check_random(&type, NETOBS_RECORD_SESSION);
-}
-
-TEST(random_alerts_are_read_as_they_are)
-{
-	static const struct type type = TYPE(ALERT, alert, alert_rows, 0);
-
-	check_random(&type, NETOBS_RECORD_ALERT);
-}
-
-TEST(random_mappings_are_read_as_they_are)
-{
-	static const struct type type = TYPE(MAPPING, mapping, mapping_rows, 0);
-
-	check_random(&type, NETOBS_RECORD_MAPPING);
-}
-
-TEST(random_drops_are_read_as_they_are)
-{
-	static const struct type type = TYPE(DROP, drop, drop_rows, 0);
-
-	check_random(&type, NETOBS_RECORD_DROP);
-}
-
-TEST(random_traces_are_read_as_they_are)
-{
-	static const struct type type = TYPE(TRACE_EVENT, trace, trace_rows, 0);
-
-	check_random(&type, NETOBS_RECORD_TRACE);
 }
 
 static void check_classes(const uint64_t *found, size_t n,
@@ -675,16 +640,25 @@ static void check_journey(const Netobs__Record *record,
 	assert_int_equal(!!found->steps_cut, !!(has & NETOBS_JOURNEY_HAS_CUT));
 }
 
-TEST(random_journeys_are_read_as_they_are)
+TEST(random_records_are_read_as_they_are)
 {
-	/* The others: parts, total_ns, unknown_parts, steps_cut, dropped and steps. */
-	static const struct type type =
-		TYPE(JOURNEY, journey, journey_rows, ARRAY_SIZE(part_rows) + 5,
-		     .make = make_journey, .check = check_journey);
+	static const struct type types[] = {
+		TYPE(SESSION, SESSION, session, session_rows, 1,
+		     .check = check_duration),
+		TYPE(ALERT, ALERT, alert, alert_rows, 0),
+		TYPE(MAPPING, MAPPING, mapping, mapping_rows, 0),
+		TYPE(DROP, DROP, drop, drop_rows, 0),
+		TYPE(TRACE, TRACE_EVENT, trace, trace_rows, 0),
+		/* Parts, total_ns, unknown_parts, steps_cut, dropped and steps. */
+		TYPE(JOURNEY, JOURNEY, journey, journey_rows,
+		     ARRAY_SIZE(part_rows) + 5, .make = make_journey,
+		     .check = check_journey),
+	};
 
 	assert_int_equal(netobs__journey_step__descriptor.n_fields,
 			 ARRAY_SIZE(step_rows) + 1);
-	check_random(&type, NETOBS_RECORD_JOURNEY);
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		check_random(&types[i]);
 }
 
 /* ---- Ends of what there can be ----------------------------------------------------- */
