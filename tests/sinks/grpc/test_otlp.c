@@ -41,17 +41,6 @@ MODULE_TEST(call_is_an_export_of_logs)
 	assert_string_equal(f->host.logged, "");
 }
 
-MODULE_TEST(batches_are_no_larger_than_allowed)
-{
-	open_otlp(f, "batch_bytes=64K", REPLY("\0\0\0\0\0"));
-	f->host.n_records = 5000;
-	module_work_until_done(f);
-	assert_int_equal(f->collector.n_taken, 5000);
-	assert_true(f->collector.n_rpcs > 3);
-	for (uint32_t i = 0; i < f->collector.n_rpcs; i++)
-		assert_true(f->collector.rpcs[i].len <= (64 << 10) + 5);
-}
-
 MODULE_TEST(rejected_records_are_refused_and_the_rest_delivered)
 {
 	open_otlp(f, "", REPLY("\0\0\0\0\x09\x0a\x07\x08\x03\x12\x03odd"));

@@ -323,7 +323,7 @@ GROUPS_TEST(a_host_has_what_it_sent_and_what_it_received, "host", 0)
 	assert_int_equal(row->sum.sent_bytes, 100);
 }
 
-enum { GROUPS = 1 << 14, MOST = 4 };
+enum { GROUPS = 1 << 14 };
 
 GROUPS_TEST(a_million_groups_take_bounded_memory_and_lose_nothing, "src", GROUPS)
 {
@@ -351,29 +351,6 @@ GROUPS_TEST(a_million_groups_take_bounded_memory_and_lose_nothing, "src", GROUPS
 		assert_int_equal(top.others.bytes, 100 * (FLOWS + 1 - SHOWN));
 		netobs_groups_clear(groups);
 	}
-}
-
-/* The half of the groups with the fewest bytes is dropped, and its sums are kept. */
-GROUPS_TEST(dropped_groups_are_in_the_others_each_once, "src", MOST)
-{
-	enum { FLOWS = 50 };
-	struct netobs_groups_top top;
-	uint64_t bytes = 0, shown = 0;
-
-	for (int i = 0; i < FLOWS; i++) {
-		struct netobs_flow flow =
-			make_tcp_flow((uint8_t)i, 40000, 100, 443);
-
-		flow.bytes = 1 + i * 37 % FLOWS;
-		bytes += flow.bytes;
-		assert_int_equal(netobs_groups_add(groups, &flow), 0);
-	}
-	top = take_top(groups, NETOBS_GROUP_BY_BYTES, 0);
-	assert_in_range(top.groups, MOST / 2, MOST);
-	for (size_t i = 0; i < top.groups; i++)
-		shown += netobs_groups_row(groups, i)->sum.bytes;
-	assert_int_equal(top.total.bytes, bytes);
-	assert_int_equal(top.others.bytes, bytes - shown);
 }
 
 /* A flow from 10.0.0.@from. */
