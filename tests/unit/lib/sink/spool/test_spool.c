@@ -3,9 +3,11 @@
 #include "lib_test.h"
 #include "lib_spool.h"
 
-static void each_kind(struct spool_fixture *f,
+static void each_kind(struct spool_fixture *f, const struct spool_options *limits,
 		      void (*test)(struct spool_fixture *f))
 {
+	f->options.max_bytes = limits->max_bytes ?: f->options.max_bytes;
+	f->options.max_age_ms = limits->max_age_ms;
 	for (int on_disk = 0; on_disk < 2; on_disk++) {
 		use_disk(f, on_disk);
 		open_spool(f);
@@ -16,7 +18,16 @@ static void each_kind(struct spool_fixture *f,
 	}
 }
 
-static void come_back(struct spool_fixture *f)
+/* A case in memory and on disk, with limits. */
+#define KINDS_TEST(name, ...)                                                    \
+	static void name##_in(struct spool_fixture *f);                          \
+	SPOOL_TEST(name)                                                         \
+	{                                                                        \
+		each_kind(f, &(struct spool_options){ __VA_ARGS__ }, name##_in); \
+	}                                                                        \
+	static void name##_in(struct spool_fixture *f)
+
+KINDS_TEST(records_come_back_in_order)
 {
 	enum { N = 20000 };
 	struct spool_item item;
@@ -37,12 +48,7 @@ static void come_back(struct spool_fixture *f)
 	assert_int_equal(f->spool.delivered.seq, N);
 }
 
-SPOOL_TEST(records_come_back_in_order)
-{
-	each_kind(f, come_back);
-}
-
-static void come_again(struct spool_fixture *f)
+KINDS_TEST(rewinding_brings_back_what_is_not_acknowledged)
 {
 	struct spool_item first, item;
 
@@ -65,12 +71,7 @@ static void come_again(struct spool_fixture *f)
 	get_all(&f->spool, 9000, 9010, &item);
 }
 
-SPOOL_TEST(rewinding_brings_back_what_is_not_acknowledged)
-{
-	each_kind(f, come_again);
-}
-
-static void discard_some(struct spool_fixture *f)
+KINDS_TEST(what_is_refused_counts_as_dropped)
 {
 	struct spool_item item;
 
@@ -87,12 +88,7 @@ static void discard_some(struct spool_fixture *f)
 			 10 % 5 + 11 % 5);
 }
 
-SPOOL_TEST(what_is_refused_counts_as_dropped)
-{
-	each_kind(f, discard_some);
-}
-
-static void drop_the_oldest(struct spool_fixture *f)
+KINDS_TEST(full_spool_drops_the_oldest, .max_bytes = 4 << 20)
 {
 	struct spool_item item;
 	uint64_t n = 0, dropped;
@@ -111,13 +107,7 @@ static void drop_the_oldest(struct spool_fixture *f)
 	assert_int_equal(f->spool.delivered.seq, item.end.seq - dropped);
 }
 
-SPOOL_TEST(full_spool_drops_the_oldest)
-{
-	f->options.max_bytes = 4 << 20;
-	each_kind(f, drop_the_oldest);
-}
-
-static void drop_the_old(struct spool_fixture *f)
+KINDS_TEST(old_records_are_dropped, .max_age_ms = 60000)
 {
 	struct spool_item item;
 
@@ -134,12 +124,6 @@ static void drop_the_old(struct spool_fixture *f)
 	spool_ack(&f->spool, item.end);
 	assert_int_equal(spool_pending(&f->spool).seq, 0);
 	assert_false(spool_read(&f->spool, &item));
-}
-
-SPOOL_TEST(old_records_are_dropped)
-{
-	f->options.max_age_ms = 60000;
-	each_kind(f, drop_the_old);
 }
 
 /* ---- What a full spool drops while its reader has some of it in hand --------------- */
