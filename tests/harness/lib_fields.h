@@ -18,30 +18,26 @@ struct field {
 };
 
 #define FIELD_SIZE(structure, member) sizeof(((struct structure *)0)->member)
+#define FIELD_ROW(structure, member, type, json, column, bit) \
+	{ #member,                                            \
+	  type,                                               \
+	  json,                                               \
+	  column,                                             \
+	  offsetof(struct structure, member),                 \
+	  FIELD_SIZE(structure, member),                      \
+	  bit },
 
 #define POINT_FIELD(...)
 #define FIELD(member, type, bit, merge, json, proto, ipfix, unit, column, text) \
-	{ #member,                                                              \
-	  #type,                                                                \
-	  json,                                                                 \
-	  #column,                                                              \
-	  offsetof(struct netobs_flow, member),                                 \
-	  FIELD_SIZE(netobs_flow, member),                                      \
-	  bit },
+	FIELD_ROW(netobs_flow, member, #type, json, #column, bit)
 
 static const struct field fields[] = {
 #include "catalogue/fields.def"
 };
 
 #define FIELD(...)
-#define POINT_FIELD(member, type, json, ...)     \
-	{ #member,                               \
-	  #type,                                 \
-	  json,                                  \
-	  "WHERE",                               \
-	  offsetof(struct netobs_point, member), \
-	  FIELD_SIZE(netobs_point, member),      \
-	  FIELD_ALWAYS },
+#define POINT_FIELD(member, type, json, ...) \
+	FIELD_ROW(netobs_point, member, #type, json, "WHERE", FIELD_ALWAYS)
 
 static const struct field point_fields[] = {
 #include "catalogue/fields.def"
@@ -49,14 +45,8 @@ static const struct field point_fields[] = {
 
 #define FIELD(...)
 #define POINT_FIELD(...)
-#define PROCESS_FIELD(member, type, json, ...)     \
-	{ #member,                                 \
-	  #type,                                   \
-	  json,                                    \
-	  "PROCESS",                               \
-	  offsetof(struct netobs_process, member), \
-	  FIELD_SIZE(netobs_process, member),      \
-	  FIELD_ALWAYS },
+#define PROCESS_FIELD(member, type, json, ...) \
+	FIELD_ROW(netobs_process, member, #type, json, "PROCESS", FIELD_ALWAYS)
 
 static const struct field process_fields[] = {
 #include "catalogue/fields.def"

@@ -111,49 +111,43 @@ static void assert_flows(const struct sight_at *sights, uint32_t n,
 	}
 }
 
+/* Of each flow, packets by its VNI / 10: that of the tunnel that it entered in. */
 TEST(tenants_in_tunnels_stay_apart)
 {
-	static const struct sight_at sights[][4] = {
-		{ { 1, IN, 10, 3 },
-		  { 1, IN, 20, 4 },
-		  { 2, IN, 0, 3 },
-		  { 3, IN, 0, 4 } },
-		{ { 2, OUT, 0, 3 },
-		  { 3, OUT, 0, 4 },
-		  { 1, OUT, 10, 3 },
-		  { 1, OUT, 20, 4 } },
+	static const struct {
+		struct sight_at sights[ENTRIES_MAX];
+		uint32_t n;
+		uint64_t expected[4];
+	} cases[] = {
+		{ { { 1, IN, 10, 3 },
+		    { 1, IN, 20, 4 },
+		    { 2, IN, 0, 3 },
+		    { 3, IN, 0, 4 } },
+		  4,
+		  { [1] = 3, [2] = 4 } },
+		{ { { 2, OUT, 0, 3 },
+		    { 3, OUT, 0, 4 },
+		    { 1, OUT, 10, 3 },
+		    { 1, OUT, 20, 4 } },
+		  4,
+		  { [1] = 3, [2] = 4 } },
+		/* Of one, nothing was seen in the tunnel: it may have been in a further one. */
+		{ { { 1, IN, 10, 3 }, { 2, IN, 0, 3 }, { 3, IN, 0, 4 } },
+		  3,
+		  { [0] = 4, [1] = 3 } },
+		/* A flow from tunnel to tunnel is one. */
+		{ { { 1, IN, 10, 5 },
+		    { 2, IN, 0, 5 },
+		    { 3, ON, 0, 5 },
+		    { 1, OUT, 20, 5 } },
+		  4,
+		  { [1] = 5 } },
+		/* The tunnel of others. */
+		{ { { 1, IN, 30, 3 }, { 4, ON, 30, 3 }, { 4, IN, 0, 4 } },
+		  3,
+		  { [0] = 4, [3] = 3 } },
 	};
 
-	for (uint32_t i = 0; i < ARRAY_SIZE(sights); i++)
-		assert_flows(sights[i], 4, (uint64_t[4]){ [1] = 3, [2] = 4 });
-}
-
-/* Of one, nothing was seen in the tunnel: it may have been in a further one. */
-TEST(tenant_that_no_tunnel_shows_stays_apart)
-{
-	static const struct sight_at sights[] = { { 1, IN, 10, 3 },
-						  { 2, IN, 0, 3 },
-						  { 3, IN, 0, 4 } };
-
-	assert_flows(sights, 3, (uint64_t[4]){ [0] = 4, [1] = 3 });
-}
-
-TEST(flow_from_tunnel_to_tunnel_is_one)
-{
-	static const struct sight_at sights[] = { { 1, IN, 10, 5 },
-						  { 2, IN, 0, 5 },
-						  { 3, ON, 0, 5 },
-						  { 1, OUT, 20, 5 } };
-
-	/* It entered in that tunnel. */
-	assert_flows(sights, 4, (uint64_t[4]){ [1] = 5 });
-}
-
-TEST(flow_in_the_tunnel_of_others_is_its_own)
-{
-	static const struct sight_at sights[] = { { 1, IN, 30, 3 },
-						  { 4, ON, 30, 3 },
-						  { 4, IN, 0, 4 } };
-
-	assert_flows(sights, 3, (uint64_t[4]){ [0] = 4, [3] = 3 });
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_flows(cases[i].sights, cases[i].n, cases[i].expected);
 }
