@@ -58,22 +58,6 @@ TEST(what_is_after_a_retransmission_gives_no_sample)
 	assert_int_equal(body.stats[B].duplicate_acks, 3);
 }
 
-/* Its acknowledgment was lost, and so was what followed it; the kernel takes no sample, either. */
-TEST(what_is_before_a_retransmission_gives_no_sample)
-{
-	shake_hands();
-	see(1 * MS, A, ACK | PSH, 101, 501, 100);
-	see(1 * MS, A, ACK | PSH, 201, 501, 100);
-	see(200 * MS, A, ACK | PSH, 201, 501, 100);
-	see(10 * MS, B, ACK, 501, 301, 0);
-	assert_int_equal(body.stats[A].rtt.n, 1); /* of the handshake */
-	assert_int_equal(body.stats[A].retransmitted, 1);
-	see(1 * MS, A, ACK | PSH, 301, 501, 100);
-	see(10 * MS, B, ACK, 501, 401, 0);
-	assert_int_equal(body.stats[A].rtt.n, 2);
-	assert_ns(body.stats[A].rtt.last, 10 * MS);
-}
-
 /* Data of A from 1000 on, 100 bytes a segment, each acknowledged 10 ms later. */
 static void send_hundreds(uint32_t *at, int segments)
 {
@@ -113,18 +97,6 @@ TEST(a_connection_that_was_open_is_timed_after_two_round_trips)
 	assert_int_equal(body.stats[A].rtt.n, 2);
 }
 
-TEST(what_was_lost_before_is_out_of_order)
-{
-	shake_hands();
-	see(1 * S, A, ACK, 101, 501, 100);
-	see(1 * MS, A, ACK, 301, 501, 100);
-	see(1 * MS, A, ACK, 201, 501, 100);
-	assert_int_equal(body.stats[A].retransmitted, 0);
-	assert_int_equal(body.stats[A].out_of_order, 1);
-	see(1 * MS, A, ACK, 201, 501, 100);
-	assert_int_equal(body.stats[A].retransmitted, 1);
-}
-
 /* Every other hundred of the data is lost before it comes here. */
 static void see_alternate(uint32_t n)
 {
@@ -149,53 +121,6 @@ TEST(more_gaps_than_are_listed_are_unknown)
 	see(1 * MS, A, ACK, 101 + 200 * GAPS, 501, 100);
 	assert_int_equal(body.stats[A].retransmitted, 1);
 	assert_int_equal(body.stats[A].late_unknown, GAPS - CONN_GAPS);
-}
-
-TEST(an_acknowledgment_may_be_inside_a_buffer)
-{
-	shake_hands();
-	see(1 * S, A, ACK, 101, 501, 65000);
-	see(10 * MS, B, ACK, 501, 30101, 0);
-	assert_int_equal(body.stats[A].rtt.n, 1);
-	see(2 * MS, B, ACK, 501, 65101, 0);
-	assert_int_equal(body.stats[A].rtt.n, 2);
-	assert_ns(body.stats[A].rtt.last, 12 * MS);
-}
-
-/* Of five segments of @len / 5 bytes, which go on one after the other. */
-static void see_buffer(uint64_t after, int dir, uint32_t seq, uint32_t ack,
-		       uint32_t len)
-{
-	struct segment segment;
-
-	now += after;
-	segment = make(ACK, seq, ack, len);
-	segment.mss = len / 5;
-	show(dir, &segment);
-}
-
-TEST(the_first_segment_of_a_buffer_is_timed)
-{
-	shake_hands();
-	see_buffer(1 * S, A, 101, 501, 5000);
-	see(10 * MS, B, ACK, 501, 1100, 0);
-	assert_int_equal(body.stats[A].rtt.n, 1);
-	see(1 * MS, B, ACK, 501, 2101, 0);
-	assert_int_equal(body.stats[A].rtt.n, 2);
-	assert_ns(body.stats[A].rtt.last, 11 * MS);
-	see(40 * MS, B, ACK, 501, 5101, 0);
-	assert_int_equal(body.stats[A].rtt.n, 2);
-	/* Others of it are sent again, after its acknowledgment. */
-	see_buffer(1 * S, A, 5101, 501, 5000);
-	see(10 * MS, B, ACK, 501, 6101, 0);
-	see(1 * MS, A, ACK, 6101, 501, 1000);
-	see(10 * MS, B, ACK, 501, 10101, 0);
-	assert_int_equal(body.stats[A].rtt.n, 3);
-	assert_ns(body.stats[A].rtt.last, 10 * MS);
-	see_buffer(1 * S, A, 10101, 501, 5000);
-	see(1 * MS, A, ACK, 10101, 501, 1000);
-	see(9 * MS, B, ACK, 501, 11101, 0);
-	assert_int_equal(body.stats[A].rtt.n, 3);
 }
 
 TEST(timers_are_spread_over_a_round_trip)

@@ -83,14 +83,3 @@ TEST(streams_and_pipelines_have_no_turns)
 	assert_int_equal(body.stats[A].turn.n + body.stats[B].turn.n, 0);
 	assert_true(body.stats[B].overlaps > 90);
 }
-
-TEST(a_question_that_is_repeated_has_no_timed_answer)
-{
-	uint32_t asked = 101;
-
-	shake_hands();
-	ask(&asked, 501);
-	see(300 * MS, A, ACK | PSH, 151, 501, 50);
-	see(10 * MS, B, ACK | PSH, 501, asked, 10);
-	assert_int_equal(body.stats[B].turn.n, 0);
-}
