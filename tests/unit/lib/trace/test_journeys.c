@@ -259,18 +259,6 @@ CASE(netfilter_drops_what_came_to_no_interface)
 	assert_int_equal(world->got->n_drops, 1);
 }
 
-/* A receiver on another host reads nothing here: the acknowledgement ends the journey. */
-CASE(an_acknowledgement_delivers_what_another_host_receives)
-{
-	add(world, NETOBS_TRACE_SEND, 0, -50, 100);
-	add_hop(world, NETOBS_TRACE_QUEUE, 10, -50, 100, VETH, 7);
-	add_hop(world, NETOBS_TRACE_TRANSMIT, 12, -50, 100, VETH, 7);
-	add(world, NETOBS_TRACE_ACKED, 1012, -50, 100);
-	journeys_advance(world->journeys, START_NS + 20 * MS);
-	assert_int_equal(world->n, 1);
-	check_tiles(world, -50, 50);
-}
-
 CASE(a_range_that_is_read_twice_is_one_journey)
 {
 	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
