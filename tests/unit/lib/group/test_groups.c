@@ -478,31 +478,32 @@ TEST(more_groups_than_can_be_counted_are_refused)
 	assert_string_equal(why, "max_groups: more than 2147483647");
 }
 
-/* As if all samples of the group were one flow's, whatever order they come in. */
-GROUPS_TEST(round_trip_times_of_a_group_are_the_mean_of_samples, "dst", 0)
+/* Round-trip times as if all samples of the group were one flow's, whatever order they come in. */
+GROUPS_TEST(a_group_has_the_health_of_its_flows, "dst", 0)
 {
-	const struct {
+	static const struct {
 		uint8_t dst;
-		uint32_t samples, retransmits;
+		uint32_t samples, retransmits, drops;
 		uint64_t rtt_ns;
 	} flows[] = {
-		{ 2, 1, 0, 40 },
-		{ 2, 3, 5, 20 },
-		{ 2, 0, 1, 999 }, /* none of this record */
-		{ 3, 2, 0, 30 },
+		{ 2, 1, 0, 3, 40 },  { 2, 3, 5, 0, 20 },
+		{ 2, 0, 1, 4, 999 }, /* no sample of this record */
+		{ 3, 2, 0, 9, 30 },  { 4, 0, 0, 0, 0 },
 	};
 	const struct netobs_group *row;
+	char text[512];
 
 	for (size_t i = 0; i < ARRAY_SIZE(flows); i++) {
 		struct netobs_flow flow =
 			make_tcp_flow(1, 40000, flows[i].dst, 443);
 
 		flow.has |= NETOBS_HAS_TCP_HEALTH;
-		if (flows[i].samples)
-			flow.has |= NETOBS_HAS_RTT;
+		flow.has |= flows[i].samples ? NETOBS_HAS_RTT : 0;
+		flow.has |= flows[i].drops ? NETOBS_HAS_DROPS : 0;
 		flow.rtt_ns = flows[i].rtt_ns;
 		flow.rtt_samples = flows[i].samples;
 		flow.retransmits = flows[i].retransmits;
+		flow.drop_packets = flows[i].drops;
 		assert_int_equal(netobs_groups_add(groups, &flow), 0);
 	}
 	take_top(groups, NETOBS_GROUP_BY_RTT, 0);
@@ -511,30 +512,12 @@ GROUPS_TEST(round_trip_times_of_a_group_are_the_mean_of_samples, "dst", 0)
 	assert_int_equal(row->sum.rtt_samples, 4);
 	assert_int_equal(row->sum.rtt_sum_ns, 40 + 3 * 20);
 	assert_int_equal(row->sum.retransmits, 6);
-}
-
-GROUPS_TEST(drops_of_a_group_are_the_sum_of_its_flows, "dst", 0)
-{
-	const struct {
-		uint8_t dst;
-		uint32_t drops;
-	} flows[] = { { 2, 3 }, { 3, 9 }, { 2, 4 }, { 4, 0 } };
-	char text[512];
-
-	for (size_t i = 0; i < ARRAY_SIZE(flows); i++) {
-		struct netobs_flow flow =
-			make_tcp_flow(1, 40000, flows[i].dst, 443);
-
-		flow.has |= flows[i].drops ? NETOBS_HAS_DROPS : 0;
-		flow.drop_packets = flows[i].drops;
-		assert_int_equal(netobs_groups_add(groups, &flow), 0);
-	}
 	take_top(groups, NETOBS_GROUP_BY_DROPS, 0);
 	assert_string_equal(row_text(groups, 0, 0), "10.0.0.3");
 	assert_int_equal(netobs_groups_row(groups, 0)->sum.drop_packets, 9);
-	assert_int_equal(netobs_groups_row(groups, 1)->sum.drop_packets, 7);
-	assert_true(netobs_group_json(groups, netobs_groups_row(groups, 1), 0,
-				      text, sizeof(text)) > 0);
+	row = netobs_groups_row(groups, 1);
+	assert_int_equal(row->sum.drop_packets, 7);
+	assert_true(netobs_group_json(groups, row, 0, text, sizeof(text)) > 0);
 	assert_non_null(strstr(text, "\"PktDropPackets\":7"));
 }
 
