@@ -10,11 +10,9 @@
 #include "alerts/alert_set.h"
 #include "host.h"
 #include "prog_test.h"
+#include "tcp_frames.h"
 
 enum {
-	PSH = 8,
-	SYN = 2,
-	ACK = 16,
 	CONNECTIONS = 6,
 	RULES = 60, /* of the model, at most */
 	MANY = 100,
@@ -40,42 +38,22 @@ struct client {
 	uint64_t path_ns, least_ns;
 };
 
-static void poke32(struct layer **at, uint32_t offset, uint32_t value)
-{
-	for (int i = 0; i < 4; i++)
-		*(*at)++ = (struct layer)POKE(offset + i,
-					      value >> (24 - 8 * i) & 0xff);
-}
-
 /* The client's segments go out. */
 static void send(struct prog *prog, const struct client *client, bool is_answer,
 		 uint8_t flags, uint32_t len, uint64_t ns)
 {
-	uint32_t port = client->port;
-	struct layer layers[PACKET_LAYERS] = { ETH, IP4, TCP(flags) },
-		     *at = layers + 3;
-	struct packet_bytes bytes;
-	struct prog_packet packet = { .bytes = bytes.bytes,
-				      .egress = !is_answer,
-				      .time_ns = ns };
+	const uint32_t ack = is_answer ? client->seq : client->ack;
 
-	poke32(&at, 0,
-	       is_answer ? SERVER_PORT << 16 | port : port << 16 | SERVER_PORT);
-	poke32(&at, 4, is_answer ? client->ack : client->seq);
-	poke32(&at, 8, flags & ACK ? (is_answer ? client->seq : client->ack) : 0);
-	*at++ = (struct layer)POKE(14, 0x10);
-	if (len)
-		*at++ = (struct layer)DATA(len);
-	packet_build(layers, &bytes);
-	if (is_answer) {
-		uint8_t kept[4];
-
-		memcpy(kept, bytes.bytes + 26, 4);
-		memcpy(bytes.bytes + 26, bytes.bytes + 30, 4);
-		memcpy(bytes.bytes + 30, kept, 4);
-	}
-	packet.len = bytes.len;
-	assert_int_equal(prog_run(prog, &packet, NULL), 0);
+	tcp_send(prog, (struct tcp_frame){
+			       .is_answer = is_answer,
+			       .egress = !is_answer,
+			       .port = client->port,
+			       .flags = flags,
+			       .seq = is_answer ? client->ack : client->seq,
+			       .ack = flags & ACK ? ack : 0,
+			       .len = len,
+			       .ns = ns,
+		       });
 }
 
 /* ---- The model ---------------------------------------------------------------------- */

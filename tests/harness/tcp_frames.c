@@ -105,7 +105,7 @@ static struct flow_key send(struct prog *prog, const struct tcp_frame *frame,
 
 	packet.len = bytes->len;
 	packet.egress = frame->egress;
-	packet.time_ns = (1000000 + frame->us) * 1000;
+	packet.time_ns = frame->ns ?: (1000000 + frame->us) * 1000;
 	packet.gso_segs = frame->segments;
 	if (frame->segments)
 		packet.gso_size =

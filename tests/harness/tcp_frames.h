@@ -25,6 +25,7 @@ struct tcp_frame {
 	uint32_t seq, ack;
 	uint32_t len;
 	uint64_t us;
+	uint64_t ns;	   /* in place of `us`, if it is not 0 */
 	uint16_t segments; /* GSO or GRO; 0: one */
 	enum tcp_stamps stamps;
 	uint32_t tsval, tsecr;
