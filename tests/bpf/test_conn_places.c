@@ -18,15 +18,6 @@ static const struct prog_options options = {
 	.conn_buckets = 64,
 };
 
-static struct connection connection_of(struct prog *prog,
-				       const struct flow_key *key)
-{
-	struct connection conn = prog_connection(prog, key);
-
-	assert_non_null(conn.head);
-	return conn;
-}
-
 /* As a server answers them that has room for none of them. */
 static void send_syns(struct prog *prog, uint32_t n, uint64_t us)
 {
@@ -88,16 +79,16 @@ TEST(versions_begin_again)
 	for (uint32_t i = 0; i < places; i++)
 		prog->conn_heads[i].version = UINT16_MAX - 1;
 	key = tcp_send(prog, frame);
-	assert_int_equal(connection_of(prog, &key).head->version, 2);
+	assert_int_equal(prog_test_connection(prog, &key).head->version, 2);
 	/* With another handshake. */
-	connection_of(prog, &key).head->version = UINT16_MAX - 1;
+	prog_test_connection(prog, &key).head->version = UINT16_MAX - 1;
 	frame.flags = RST;
 	tcp_send(prog, frame);
 	frame.flags = SYN;
 	frame.seq = 1000000;
 	frame.us = 1000000;
 	tcp_send(prog, frame);
-	assert_int_equal(connection_of(prog, &key).head->version, 2);
+	assert_int_equal(prog_test_connection(prog, &key).head->version, 2);
 }
 
 /* Anyone can send echo requests, from any address, and the host answers each. */
@@ -157,8 +148,8 @@ TEST(a_flood_of_syns_keeps_no_connection_out)
 	assert_int_equal(count_known(prog, keys, FEW), FEW);
 	assert_int_equal(prog_conn_counters(prog).evicted_idle, 0);
 	for (uint32_t i = 0; i < FEW; i++)
-		assert_true(connection_of(prog, &keys[i]).head->state[0] &
-			    connection_of(prog, &keys[i]).head->state[1] &
+		assert_true(prog_test_connection(prog, &keys[i]).head->state[0] &
+			    prog_test_connection(prog, &keys[i]).head->state[1] &
 			    CONN_ACKED);
 }
 
@@ -455,7 +446,7 @@ TEST(connections_in_one_place_have_different_times)
 	for (uint32_t i = 0; i < SYNS; i++) {
 		const struct flow_key key =
 			tcp_send(prog, tcp_out(1 + i, SYN, 0, 0, 0, 1000000));
-		struct conn_body *body = connection_of(prog, &key).body;
+		struct conn_body *body = prog_test_connection(prog, &key).body;
 		uint64_t *before = &born[body - prog->conn_bodies[0]];
 
 		again += *before > 0;

@@ -59,8 +59,7 @@ static void check_exchanges(const struct prog_options *with)
 		struct flow_key key;
 
 		tcp_exchange(prog, kinds[i], &key);
-		conn = prog_connection(prog, &key);
-		assert_non_null(conn.head);
+		conn = prog_test_connection(prog, &key);
 		check_exchange(conn, connection_dir(&key));
 	}
 	assert_int_equal(prog_conn_counters(prog).created, ARRAY_SIZE(kinds));
@@ -80,15 +79,6 @@ TEST(sampling_leaves_no_segment_out)
 	check_exchanges(&sampled);
 	sampled.sampling = SAMPLE_FLOWS;
 	check_exchanges(&sampled);
-}
-
-static struct connection connection_of(struct prog *prog,
-				       const struct flow_key *key)
-{
-	struct connection conn = prog_connection(prog, key);
-
-	assert_non_null(conn.head);
-	return conn;
 }
 
 /*
@@ -201,8 +191,7 @@ TEST(echoes_are_timed_by_their_numbers)
 		reply.us = 2000;
 		send_echo(prog, reply, 7 << 16 | 0);
 		key = send_echo(prog, reply, 7 << 16 | 0);
-		conn = prog_connection(prog, &key);
-		assert_non_null(conn.head);
+		conn = prog_test_connection(prog, &key);
 		/* Replies go in the direction of @key. */
 		stats = &conn.body->stats[!connection_dir(&key)];
 		assert_int_equal(stats->rtt.n, 2);
@@ -246,7 +235,7 @@ TEST(a_packet_that_is_seen_twice_counts_once)
 		answer.egress = !i;
 		key = tcp_send(prog, answer);
 	}
-	conn = connection_of(prog, &key);
+	conn = prog_test_connection(prog, &key);
 	assert_int_equal(conn.body->stats[0].syn_retries +
 				 conn.body->stats[1].syn_retries,
 			 0);
@@ -272,7 +261,7 @@ TEST(buffers_have_the_payload_of_all_their_segments)
 		frame.segments = 4;
 		tcp_send(prog, frame);
 		key = tcp_send(prog, frame);
-		conn = connection_of(prog, &key);
+		conn = prog_test_connection(prog, &key);
 		assert_int_equal(conn.head->sides[connection_dir(&key)].next,
 				 2000);
 		assert_int_equal(
@@ -303,13 +292,13 @@ TEST(a_tuple_that_is_used_again_begins_anew)
 	uint64_t born;
 
 	tcp_exchange(prog, (struct tcp_frame){ .port = 1000 }, &key);
-	conn = connection_of(prog, &key);
+	conn = prog_test_connection(prog, &key);
 	born = conn.body->born_ns;
 	reset.flags = RST;
 	reset.seq = 111;
 	tcp_send(prog, reset);
 	tcp_send(prog, syn);
-	assert_ptr_equal(connection_of(prog, &key).head, conn.head);
+	assert_ptr_equal(prog_test_connection(prog, &key).head, conn.head);
 	assert_is_new(conn, born);
 	assert_int_equal(prog_conn_counters(prog).created, 1);
 }
@@ -325,7 +314,7 @@ TEST(a_syn_and_its_answer_end_an_open_connection)
 	uint64_t born;
 
 	tcp_exchange(prog, (struct tcp_frame){ .port = 1000 }, &key);
-	conn = connection_of(prog, &key);
+	conn = prog_test_connection(prog, &key);
 	born = conn.body->born_ns;
 	for (uint32_t i = 0; i < 100; i++)
 		tcp_send(prog,
@@ -340,7 +329,7 @@ TEST(a_syn_and_its_answer_end_an_open_connection)
 	answer.egress = false;
 	answer.ack = 90001 - 99 * 7919;
 	tcp_send(prog, answer);
-	assert_is_new(connection_of(prog, &key), born);
+	assert_is_new(prog_test_connection(prog, &key), born);
 }
 
 /* Other programs have no table, and touch none. */

@@ -110,3 +110,12 @@ const struct flow_tally *prog_test_tally(const struct prog_flows *flows,
 	assert_non_null(entry);
 	return &entry->tally;
 }
+
+struct connection prog_test_connection(struct prog *prog,
+				       const struct flow_key *key)
+{
+	struct connection conn = prog_connection(prog, key);
+
+	assert_non_null(conn.head);
+	return conn;
+}

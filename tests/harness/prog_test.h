@@ -30,4 +30,8 @@ const struct prog_flows *prog_test_flows(struct prog *prog, uint32_t generation)
 const struct flow_tally *prog_test_tally(const struct prog_flows *flows,
 					 const struct flow_key *key);
 
+/* The entry of a connection, which has to exist. */
+struct connection prog_test_connection(struct prog *prog,
+				       const struct flow_key *key);
+
 #endif
