@@ -7,7 +7,6 @@
 #include "prog_test.h"
 
 #include <bpf/btf.h>
-#include <string.h>
 
 enum { PACKETS = 6000, PORTS = 200, SLOTS = 16384, CONNECTIONS = 256 };
 enum { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 0x10 };

@@ -6,9 +6,7 @@
 #include "host.h"
 #include "lib_seed.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <string.h>
 
 enum { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 0x10 };
 enum { MARK_ECT1 = 1 << (MARK_ECN_SHIFT + 1) }; /* of PACKET_TOS */

@@ -19,12 +19,9 @@
 #include <linux/virtio_net.h>
 #include <net/if.h>
 #include <sched.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 enum { LINEAR = 14, FRAME = 6000 };
 

@@ -2,15 +2,11 @@
 /* What finds the log full: to the overflow table, then counted as lost. */
 #include "prog_test.h"
 
-#include "base/util.h"
 #include "engine/map.h"
 #include "engine/store.h"
 #include "lib_lab.h"
 
 #include <bpf/bpf.h>
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { ACK = 0x10, FLOWS = 500 };
 

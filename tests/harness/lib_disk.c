@@ -5,7 +5,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <sys/stat.h>
 
 /* What the linker makes of the calls: ld(1), --wrap. */

@@ -6,7 +6,6 @@
 #include "lib_context.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 
 enum { RULES_PORT = 40000, RULES_PORTS = 4 /* from this one on */ };
 

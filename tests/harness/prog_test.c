@@ -4,8 +4,6 @@
 #include "bpf/store/hash.h"
 #include "host.h"
 
-#include <string.h>
-
 static struct prog opened;
 static struct prog_flows read_back;
 

@@ -3,11 +3,7 @@
 
 #include "lib_wait.h"
 #include "base/clock_ms.h"
-#include "base/util.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
 int module_set_up(void **state)

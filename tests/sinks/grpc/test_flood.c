@@ -7,12 +7,9 @@
 #include "lib_sink_host.h"
 
 #include "base/clock_ms.h"
-#include "base/util.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 

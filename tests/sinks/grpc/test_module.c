@@ -7,10 +7,6 @@
 
 #include "lib_wait.h"
 #include "base/clock_ms.h"
-#include "base/util.h"
-
-#include <stdio.h>
-#include <string.h>
 
 /* ---- Calls ------------------------------------------------------------------------- */
 

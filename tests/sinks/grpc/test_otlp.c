@@ -5,8 +5,6 @@
 #include "lib_wait.h"
 #include "base/clock_ms.h"
 
-#include <string.h>
-
 /* google.rpc.Status with a RetryInfo. */
 #define DETAILS_OF_3_S                                                     \
 	"CA4SBWxhdGVyGjAKKHR5cGUuZ29vZ2xlYXBpcy5jb20vZ29vZ2xlLnJwYy5SZXRy" \

@@ -2,10 +2,6 @@
 /* Answers that acknowledge nothing, records that are refused, and collectors that are slow. */
 #include "lib_module.h"
 
-#include "base/util.h"
-
-#include <string.h>
-
 /* ---- Answers that are none -------------------------------------------------------- */
 
 MODULE_TEST(trailers_acknowledge)

@@ -6,8 +6,6 @@
 
 #include <curl/curl.h>
 #include <dlfcn.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { CALL_MS = 20 };
 

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "lib_session.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 static const struct netobs_point point = { .ifindex = 3,
 					   .direction = NETOBS_INGRESS,

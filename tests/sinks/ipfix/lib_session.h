@@ -7,9 +7,6 @@
 #include "lib_sink_host.h"
 #include "lib_wait.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-
 /* Of flows, and with those of options; extended records have one more. */
 enum { FLOW_TEMPLATES = 8, EXTENDED_TEMPLATES = 16, TEMPLATES = 13 };
 

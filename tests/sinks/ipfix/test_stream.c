@@ -3,7 +3,6 @@
 #include "lib_session.h"
 
 #include <sys/socket.h>
-#include <unistd.h>
 
 /* Of the connections that are made from now on; the kernel doubles it. */
 static void set_buffer(struct session *f, int size)

@@ -5,9 +5,7 @@
 
 #include <dlfcn.h>
 #include <netdb.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 /* Reads a datagram; false: there is none. */
 static bool receive(struct session *f)

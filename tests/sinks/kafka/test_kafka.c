@@ -9,9 +9,6 @@
 #include "sinks/kafka/kafka.h"
 
 #include <librdkafka/rdkafka_mock.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { RECORDS = 2000, PRODUCE = 0 };
 

@@ -5,7 +5,6 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <string.h>
 
 TEST_FIXTURE(struct test_host, test_host_open, test_host_close)
 

@@ -8,17 +8,12 @@
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
-#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 /* ---- Names: resolved by the test itself, without a DNS server --------------------- */
 

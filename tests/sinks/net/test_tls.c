@@ -6,20 +6,14 @@
 #include "lib_tls_server.h"
 #include "lib_wait.h"
 #include "base/clock_ms.h"
-#include "base/util.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <limits.h>
 #include <netinet/in.h>
 #include <openssl/err.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 /* ---- Fixture --------------------------------------------------------------------- */
 

@@ -2,13 +2,8 @@
 /* Log records and requests, which a reader of the encoding takes apart. */
 #include "sinks/otlp/otlp.h"
 
-#include "base/util.h"
 #include "lib_sink_host.h"
 #include "sinks/pbflow/wire_reader.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* As text: name=value for each attribute, an int with "i" and a bool with "b" in front, an array in
  * brackets, and an object in braces. */

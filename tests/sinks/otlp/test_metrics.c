@@ -8,9 +8,6 @@
 
 #include <math.h>
 #include <netobs/series.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { METRICS_MAX = 16, BUCKETS_MAX = 64, TIMES = 100000 };
 

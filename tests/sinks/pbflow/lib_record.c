@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "lib_record.h"
 
-#include "base/util.h"
-
 const struct pbflow_options record_options = {
 	.agent_ip = { [10] = 0xff, 0xff, 10, 1, 2, 3 },
 };

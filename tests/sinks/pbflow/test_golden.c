@@ -3,8 +3,6 @@
 #include "lib_record.h"
 
 #include <arpa/inet.h>
-#include <stdio.h>
-#include <string.h>
 
 /*
  * As NetObserv's agent encodes it: 10.128.2.34:43211 to 10.131.0.17:443, with the

@@ -2,10 +2,7 @@
 /* Records as protobuf: what NetObserv's readers need, and our own fields. */
 #include "lib_record.h"
 
-#include "base/util.h"
-
 #include <arpa/inet.h>
-#include <string.h>
 
 TEST(entry_is_a_record_among_records)
 {

@@ -2,7 +2,6 @@
 #include "lib_seed.h"
 #include "lib_test.h"
 
-#include "base/util.h"
 #include "sink/host_fields.h"
 
 static int read_fields(const char *text, bool has_host,
