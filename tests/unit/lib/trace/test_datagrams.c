@@ -1,46 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Journeys of datagrams: which events are of the same one. */
-#include "lib_test.h"
-
-#include "trace/journeys.h"
+#include "kept_journeys.h"
 
 #include <netinet/in.h>
 
-enum { US = 1000, LEFT = 10, RIGHT = 11, SOCKET = 77, LENGTH = 108 };
+enum { LEFT = 10, RIGHT = 11, SOCKET = 77, LENGTH = 108 };
 enum { WAIT_US = 200 * 1000 * 1000 };
-
-#define BIT(part) (1U << NETOBS_JOURNEY_##part)
-#define START_NS 1700000000000000000LL
-
-struct world {
-	struct journeys *journeys;
-	struct netobs_journey *got;
-	uint32_t n, capacity;
-	uint8_t protocol;
-};
-
-static void keep_journey(struct netobs_journey *journey, void *ctx)
-{
-	struct world *world = ctx;
-
-	assert_true(array_reserve(&world->got, world->n, &world->capacity,
-				  sizeof(*world->got), 16));
-	world->got[world->n++] = *journey;
-}
-
-static void begin(struct world *world)
-{
-	world->protocol = IPPROTO_UDP;
-	assert_int_equal(journeys_new(keep_journey, world, &world->journeys), 0);
-}
-
-static void end(struct world *world)
-{
-	journeys_free(world->journeys);
-	free(world->got);
-}
-
-TEST_FIXTURE(struct world, begin, end)
 
 /* ---- Events -------------------------------------------------------------------------------- */
 
@@ -55,7 +20,7 @@ static struct netobs_trace_event make_event(const struct world *world,
 		.length = LENGTH,
 		.point = point,
 		.netns_inode = 1,
-		.protocol = world->protocol,
+		.protocol = world->protocol ?: IPPROTO_UDP,
 		.buffer = buffer,
 	};
 }
@@ -123,12 +88,6 @@ static void wait_long(struct world *world)
 
 /* ---- What is expected ---------------------------------------------------------------------- */
 
-static uint64_t part_us(const struct netobs_journey *journey,
-			enum netobs_journey_part part)
-{
-	return journey->part_ns[part] / US;
-}
-
 static void check_end(const struct netobs_journey *journey, uint32_t number,
 		      uint8_t point, int64_t us)
 {
@@ -136,8 +95,6 @@ static void check_end(const struct netobs_journey *journey, uint32_t number,
 	assert_int_equal(journey->steps[journey->n_steps - 1].point, point);
 	assert_int_equal(journey->end_ns, START_NS + us * US);
 }
-
-#define CASE(name) TEST_OF(name, struct world *world, set_up, tear_down)
 
 CASE(it_has_all_parts_but_those_of_streams)
 {

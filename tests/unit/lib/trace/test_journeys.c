@@ -1,42 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Journeys of events that are written down. test_journeys_model.c has random ones. */
-#include "lib_test.h"
+#include "kept_journeys.h"
 
-#include "trace/journeys.h"
-
-enum { US = 1000, MS = 1000 * US, VETH = 10, PEER = 11, FAR = 12 };
+enum { MS = 1000 * US, VETH = 10, PEER = 11, FAR = 12 };
 enum { HERE = 1, THERE = 2 };
-
-#define BIT(part) (1U << NETOBS_JOURNEY_##part)
-#define START_NS 1700000000000000000LL
-
-struct world {
-	struct journeys *journeys;
-	struct netobs_journey *got;
-	uint32_t n, capacity;
-};
-
-static void keep_journey(struct netobs_journey *journey, void *ctx)
-{
-	struct world *world = ctx;
-
-	assert_true(array_reserve(&world->got, world->n, &world->capacity,
-				  sizeof(*world->got), 16));
-	world->got[world->n++] = *journey;
-}
-
-static void open_fixture(struct world *world)
-{
-	assert_int_equal(journeys_new(keep_journey, world, &world->journeys), 0);
-}
-
-static void close_fixture(struct world *world)
-{
-	journeys_free(world->journeys);
-	free(world->got);
-}
-
-TEST_FIXTURE(struct world, open_fixture, close_fixture)
 
 /* ---- Events -------------------------------------------------------------------------------- */
 
@@ -140,19 +107,12 @@ static void check_tiles(const struct world *world, int64_t from, int64_t to)
 	check_sums(world);
 }
 
-static int64_t part_us(const struct netobs_journey *journey, int part)
-{
-	return (int64_t)journey->part_ns[part] / US;
-}
-
 static void check_parts(const struct netobs_journey *journey,
 			const int64_t us[NETOBS_JOURNEY_PARTS])
 {
 	for (int part = 0; part < NETOBS_JOURNEY_PARTS; part++)
 		assert_int_equal(part_us(journey, part), us[part]);
 }
-
-#define CASE(name) TEST_OF(name, struct world *world, set_up, tear_down)
 
 /* ---- Cases ----------------------------------------------------------------------------------- */
 
