@@ -413,3 +413,20 @@ TEST(a_note_is_needed_until_its_segment_is_acknowledged)
 		assert_int_equal(armed_ns[0] == LEAVING_NEVER, acked == 100);
 	}
 }
+
+TEST(an_echo_request_without_its_note_gives_no_sample)
+{
+	static struct model m;
+	const struct connection conn = { &m.head, &m.rates, &m.body };
+	const struct leaving note = {
+		.seq = 100,
+		.place = leaving_place(0, CLIENT, LEAVES_ECHO),
+	};
+	struct segment segment = { .seq = 100, .now = MS, .may_time = 1 };
+
+	echo_observe(&conn, CLIENT, &segment, ECHO_REQUEST);
+	leaving_forget(&conn, &note);
+	segment.now = 2 * MS;
+	echo_observe(&conn, !CLIENT, &segment, ECHO_REPLY);
+	assert_int_equal(m.body.stats[CLIENT].rtt.n, 0);
+}
