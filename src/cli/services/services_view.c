@@ -133,7 +133,7 @@ static size_t count_rows(const struct services_view *view)
 static int print_table(const struct services_view *view, uint32_t width)
 {
 	const size_t n = count_rows(view);
-	cleanup_free struct services_row *rows = calloc(n, sizeof(*rows));
+	cleanup_free struct services_row *rows = calloc(n ?: 1, sizeof(*rows));
 
 	if (!rows)
 		return -ENOMEM;
