@@ -42,7 +42,7 @@ static __always_inline bool leaving_put(struct leaving_bucket *bucket,
 					const struct leaving *note,
 					struct leaving *ret_old)
 {
-	__u32 way = 0, most = 0;
+	__u32 most = 0; /* age, then way */
 
 	for (__u32 i = 0; i < LEAVING_WAYS; i++) {
 		const struct leaving *old = &bucket->of[i];
@@ -51,15 +51,12 @@ static __always_inline bool leaving_put(struct leaving_bucket *bucket,
 		if (old->seq == note->seq && old->ack == note->ack &&
 		    (old->place ^ note->place) >> LEAVING_DIR_SHIFT == 0)
 			age = 1 << 16;
-		if (age >= most) {
-			most = age;
-			way = i;
-		}
+		age = age * LEAVING_WAYS + i;
+		most = pick(most - age, age, most);
 	}
-	way &= LEAVING_WAYS - 1;
-	*ret_old = bucket->of[way];
-	bucket->of[way] = *note;
-	return most < LEAVING_TICKS_MAX;
+	*ret_old = bucket->of[most % LEAVING_WAYS];
+	bucket->of[most % LEAVING_WAYS] = *note;
+	return most / LEAVING_WAYS < LEAVING_TICKS_MAX;
 }
 
 /* @return whether the receiver has all below @end: a segment that leaves now is sent again */
