@@ -388,7 +388,7 @@ CASE(idle_connection_is_not_woken)
 
 CASE(source_is_where_it_comes_from)
 {
-	struct sockaddr_in address;
+	struct sockaddr_in address = { 0 };
 	socklen_t len = sizeof(address);
 
 	start_listening(f);

@@ -183,7 +183,7 @@ static uint32_t remove_lines(struct way *way)
 
 	for (uint32_t i = 0; i < way->n_lines; i++)
 		left[way->lines[i].host]++;
-	for (uint32_t tries = test_below(4); tries; tries--) {
+	for (uint32_t tries = way->n_lines ? test_below(4) : 0; tries; tries--) {
 		struct line *line = &way->lines[test_below(way->n_lines)];
 
 		if (line->is_removed || left[line->host] == 1)
