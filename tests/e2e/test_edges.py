@@ -179,10 +179,10 @@ class Live(RoutedTest):
                                   "--interval", "0.5", ns=self.router, stdout=file,
                                   stderr=subprocess.PIPE)
         lab.wait_for(lambda: os.path.getsize(path), "the first interval")
+        self.count_packets()
         self.talk() # of the first interval with flows, no order is known
         size = os.path.getsize(path)
         lab.wait_for(lambda: os.path.getsize(path) > size, "an interval")
-        self.count_packets()
         for kinds in ["tturR"] * TALKS + ["u"] * TALKS:
             self.talk(kinds)
         live.send_signal(signal.SIGINT)
@@ -224,7 +224,7 @@ class Loss(MapTest):
             list(pool.map(lambda case: link.talk(case[1][1], 1, case[1][0], case[0]), cases))
         lab.await_closed(link.a, link.b)
         records = [one.stop().records for one in observers]
-        return {port: [[one for one in of_host if port in (one["SrcPort"], one["DstPort"])]
+        return {port: [[one for one in of_host if port in (one.get("SrcPort"), one.get("DstPort"))]
                        for of_host in records] for port, _ in cases}
 
     @staticmethod
