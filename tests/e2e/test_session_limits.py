@@ -103,10 +103,10 @@ class Sender:
         self.last = now - tcp_info(self.sock)["last_sent_ms"] / 1000 if is_full(self.sock) else None
 
     def could_send(self, info):
-        """But for the buffer: neither window is full, and no whole segment waits."""
-        in_flight = info["unacked"] - info["sacked"] - info["lost"] + info["retrans"]
-        return queued(self.sock, SIOCOUTQNSD) < info["mss"] and in_flight < info["cwnd"] and \
-            queued(self.sock, SIOCOUTQ) < info["window"]
+        """But for the buffer: neither window is full, also once what is unsent has left, and no whole segment waits."""
+        unsent = queued(self.sock, SIOCOUTQNSD)
+        in_flight = info["unacked"] - info["sacked"] - info["lost"] + info["retrans"] + (unsent > 0)
+        return unsent < info["mss"] and in_flight < info["cwnd"] and queued(self.sock, SIOCOUTQ) < info["window"]
 
     def wait(self):
         was_full, before, begin = is_full(self.sock), tcp_info(self.sock), time.monotonic()
