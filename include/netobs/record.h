@@ -30,6 +30,9 @@ enum netobs_record_type {
 	NETOBS_RECORD_DROP = 6,	   /**< struct netobs_drop, drop.h */
 	NETOBS_RECORD_TRACE = 7,   /**< struct netobs_trace_event, trace.h */
 	NETOBS_RECORD_JOURNEY = 8, /**< struct netobs_journey, trace.h */
+	NETOBS_RECORD_TURN = 9,	   /**< struct netobs_turn, turn.h */
+	NETOBS_RECORD_QUEUE = 10,  /**< struct netobs_queue, turn.h */
+	NETOBS_RECORD_HOST = 11,   /**< struct netobs_host, turn.h */
 	NETOBS_RECORD_TYPES
 };
 
@@ -75,7 +78,7 @@ struct netobs_process {
 };
 
 /** The name of a type: "flow", "stats", "session", "alert", "mapping", "group",
- *  "drop", "trace", "journey"; NULL beyond the last. */
+ *  "drop", "trace", "journey", "turn", "queue", "host"; NULL beyond the last. */
 NETOBS_API const char *netobs_record_type_name(unsigned int type);
 
 /**

@@ -16,6 +16,7 @@
 #include <netobs/session.h>
 #include <netobs/stats.h>
 #include <netobs/trace.h>
+#include <netobs/turn.h>
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,8 +49,10 @@ enum record_field_type {
 	RECORD_fact,
 	RECORD_cut,
 	RECORD_unknown,
-	RECORD_steps,
-	RECORD_LAST_PLAIN = RECORD_steps,
+	RECORD_LAST_PLAIN = RECORD_unknown,
+#define ITEM(kind, ...) RECORD_##kind,
+#include "records.def"
+	RECORD_ITEMS_END,
 #define ENUM(type, ...) RECORD_##type,
 #include "records.def"
 };
@@ -70,6 +73,9 @@ struct record_field {
 #define KNOWN_NONZERO(kind, member)                                 \
 	~, (RECORD_OFFSET(kind, member), RECORD_SIZE(kind, member), \
 	    UINT64_MAX, 0)
+#define KNOWN_UPLINK(kind, member)               \
+	~, (RECORD_OFFSET(kind, uplink_ifindex), \
+	    RECORD_SIZE(kind, uplink_ifindex), UINT64_MAX, 0)
 #define KNOWN_RTT(kind, member) \
 	~, (RECORD_OFFSET(kind, rtt.samples), sizeof(uint64_t), UINT64_MAX, 0)
 #define KNOWN_RESPONSE(kind, member)                                 \
@@ -86,6 +92,9 @@ struct record_field {
 	~, (RECORD_OFFSET(journey, unknown_parts),  \
 	    RECORD_SIZE(journey, unknown_parts), 0, \
 	    1U << NETOBS_JOURNEY_##part) KNOWN_NO_MORE
+#define KNOWN_WITH(kind, member)                                    \
+	~, (RECORD_OFFSET(kind, member), RECORD_SIZE(kind, member), \
+	    UINT64_MAX, 0)KNOWN_NO_MORE
 #define KNOWN_NO_MORE(kind, member)
 
 #define RECORD_FIELD(kind, member, type, has)                              \
@@ -133,7 +142,12 @@ static inline uint64_t record_number(const struct record_field *field,
 /* @return whether it is the name of a number, or a list of counts with a name each */
 static inline bool record_is_enum(const struct record_field *field)
 {
-	return field->type > RECORD_LAST_PLAIN;
+	return field->type > RECORD_ITEMS_END;
+}
+
+static inline bool record_is_list(const struct record_field *field)
+{
+	return field->type > RECORD_LAST_PLAIN && field->type < RECORD_ITEMS_END;
 }
 
 static inline bool record_is_known(const struct record_field *field,
@@ -164,21 +178,29 @@ static inline bool record_is_cut(const void *it)
 	return record->has & NETOBS_JOURNEY_HAS_CUT;
 }
 
-static inline uint32_t record_n_steps(const struct netobs_journey *journey)
+/* @return how many items of a list are in use; @size: of an item */
+static inline uint64_t record_n_items(const struct record_field *field,
+				      const void *it, size_t size)
 {
-	return journey->n_steps < NETOBS_JOURNEY_STEPS_MAX ?
-		       journey->n_steps :
-		       NETOBS_JOURNEY_STEPS_MAX;
+	const uint64_t n = record_read((const char *)it + field->known_offset,
+				       field->known_size);
+
+	return n < field->size / size ? n : field->size / size;
 }
 
-/* @return the step, with the time since the journey's beginning as its time */
-static inline struct netobs_journey_step
-record_step(const struct netobs_journey *journey, uint32_t i)
+/* @return an item of a list; a step as @step, whose time is the one since the journey's beginning */
+static inline const void *record_item(const struct record_field *field,
+				      const void *it, uint64_t i, size_t size,
+				      struct netobs_journey_step *step)
 {
-	struct netobs_journey_step step = journey->steps[i];
+	const struct netobs_record *record = it;
+	const char *item = (const char *)record_at(field, it) + i * size;
 
-	step.time_ns = (int64_t)((uint64_t)step.time_ns -
-				 (uint64_t)journey->record.time_ns);
+	if (field->type != RECORD_journey_step)
+		return item;
+	memcpy(step, item, sizeof(*step));
+	step->time_ns =
+		(int64_t)((uint64_t)step->time_ns - (uint64_t)record->time_ns);
 	return step;
 }
 

@@ -162,7 +162,8 @@ static size_t journey_size(const struct netobs_journey *journey)
 			       sizeof(*journey),
 		       "steps are the last member");
 	return offsetof(struct netobs_journey, steps) +
-	       record_n_steps(journey) * sizeof(journey->steps[0]);
+	       min_u64(journey->n_steps, NETOBS_JOURNEY_STEPS_MAX) *
+		       sizeof(journey->steps[0]);
 }
 
 /* Most groups have no histograms. */

@@ -15,6 +15,7 @@
 #include <netobs/session.h>
 #include <netobs/stats.h>
 #include <netobs/trace.h>
+#include <netobs/turn.h>
 
 #include <stdbool.h>
 

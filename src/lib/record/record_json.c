@@ -46,6 +46,9 @@ NAME_FUNCTION(netobs_unparsed_name, Unparsed)
 NAME_FUNCTION(netobs_trace_layer_name, TraceLayer)
 NAME_FUNCTION(netobs_trace_point_name, TracePoint)
 NAME_FUNCTION(netobs_journey_part_name, JourneyPart)
+NAME_FUNCTION(netobs_turn_kind_name, TurnKind)
+NAME_FUNCTION(netobs_turn_limit_name, TurnLimit)
+NAME_FUNCTION(netobs_queue_kind_name, QueueKind)
 NAME_FUNCTION(netobs_lost_name, LostBy)
 
 _Static_assert(ARRAY_SIZE(names_of_Ended) == NETOBS_SESSION_ENDINGS &&
@@ -54,6 +57,9 @@ _Static_assert(ARRAY_SIZE(names_of_Ended) == NETOBS_SESSION_ENDINGS &&
 		       ARRAY_SIZE(names_of_TraceLayer) == NETOBS_TRACE_LAYERS &&
 		       ARRAY_SIZE(names_of_TracePoint) == NETOBS_TRACE_POINTS &&
 		       ARRAY_SIZE(names_of_JourneyPart) == NETOBS_JOURNEY_PARTS &&
+		       ARRAY_SIZE(names_of_TurnKind) == NETOBS_TURN_KINDS &&
+		       ARRAY_SIZE(names_of_TurnLimit) == NETOBS_TURN_LIMITS &&
+		       ARRAY_SIZE(names_of_QueueKind) == NETOBS_QUEUE_KINDS &&
 		       ARRAY_SIZE(names_of_Unparsed) == NETOBS_UNPARSED_REASONS &&
 		       ARRAY_SIZE(names_of_LostBy) == NETOBS_LOST_REASONS,
 	       "each value has a name");
@@ -87,6 +93,16 @@ struct json_field {
 
 static const struct json_field *const fields_of_types[NETOBS_RECORD_TYPES] = {
 #define RECORD(TYPE, kind, ...) [NETOBS_RECORD_##TYPE] = fields_of_##kind,
+#include "catalogue/records.def"
+};
+
+/* Of what lists of a record consist, by type. */
+static const struct {
+	const struct json_field *fields;
+	size_t size;
+} items[] = {
+#define ITEM(kind, ...) \
+	[RECORD_##kind] = { fields_of_##kind, sizeof(struct netobs_##kind) },
 #include "catalogue/records.def"
 };
 
@@ -319,17 +335,18 @@ static void add_unknown(struct json *json, const struct json_field *field,
 	json_close(json, ']');
 }
 
-static void add_steps(struct json *json, const struct json_field *field,
-		      const void *it)
+static void add_list(struct json *json, const struct json_field *field,
+		     const void *it)
 {
-	const struct netobs_journey *journey = it;
+	const size_t size = items[field->field.type].size;
+	const uint64_t n = record_n_items(&field->field, it, size);
+	struct netobs_journey_step step;
 
 	json_key_open(json, field->key, '[');
-	for (uint32_t i = 0; i < record_n_steps(journey); i++) {
-		const struct netobs_journey_step step = record_step(journey, i);
-
+	for (uint64_t i = 0; i < n; i++) {
 		json_open(json, '{');
-		add_json_fields(json, fields_of_journey_step, &step);
+		add_json_fields(json, items[field->field.type].fields,
+				record_item(&field->field, it, i, size, &step));
 		json_close(json, '}');
 	}
 	json_close(json, ']');
@@ -377,7 +394,6 @@ static add_fn *const adds[RECORD_LAST_PLAIN + 1] = {
 	[RECORD_fact] = add_fact,
 	[RECORD_cut] = add_cut,
 	[RECORD_unknown] = add_unknown,
-	[RECORD_steps] = add_steps,
 };
 
 static void add_json_fields(struct json *json, const struct json_field *fields,
@@ -386,6 +402,8 @@ static void add_json_fields(struct json *json, const struct json_field *fields,
 	for (; fields->key; fields++) {
 		add_fn *add = record_is_enum(&fields->field) ?
 				      add_enum :
+			      record_is_list(&fields->field) ?
+				      add_list :
 				      adds[fields->field.type];
 
 		if (add && record_is_known(&fields->field, it))

@@ -40,6 +40,8 @@ struct row {
 #define TRACE(...) ROW(netobs_trace_event, __VA_ARGS__)
 #define JOURNEY(...) ROW(netobs_journey, __VA_ARGS__)
 #define STEP(...) ROW(netobs_journey_step, __VA_ARGS__)
+#define SHARE(...) ROW(netobs_queue_share, __VA_ARGS__)
+#define HOST(...) ROW(netobs_host, __VA_ARGS__)
 
 enum {
 	START = NETOBS_SESSION_HAS_START,
@@ -292,6 +294,39 @@ static const struct row step_rows[] = {
 	STEP(interface, TEXT, 0, interface),
 	STEP(if_index, NUMBER, 0, ifindex),
 	STEP(netns_inode, NUMBER, 0, netns_inode),
+};
+
+/* Of a flow. */
+static const struct row share_rows[] = {
+	SHARE(amount, NUMBER, 0, amount),
+	SHARE(proto, NUMBER, 0, protocol),
+	SHARE(src_addr, ADDRESS, 0, src),
+	SHARE(dst_addr, ADDRESS, 0, dst),
+	SHARE(src_port, NUMBER, 0, src_port),
+	SHARE(dst_port, NUMBER, 0, dst_port),
+	SHARE(traced, NUMBER, 0, is_traced),
+	SHARE(pid, NUMBER, 0, pid),
+	SHARE(command, TEXT, 0, command),
+	SHARE(container_id, TEXT, 0, container_id),
+};
+
+/* The other one: total_ns. */
+static const struct row host_rows[] = {
+	HOST(time_ms, MS, 0, record.time_ns),
+	HOST(time_ns, NS, 0, record.time_ns),
+	HOST(node_name, TEXT, 0, host),
+	HOST(kernel, TEXT, 0, kernel),
+	HOST(netns_inode, NUMBER, 0, netns_inode),
+	HOST(missing_points, NUMBER, 0, missing_points),
+	HOST(listen_overflows, NUMBER, 0, listen_overflows),
+	HOST(listen_drops, NUMBER, 0, listen_drops),
+	HOST(conntrack_drops, NUMBER, 0, conntrack_drops),
+	HOST(udp_buffer_errors, NUMBER, 0, udp_buffer_errors),
+	HOST(carrier_changes, NUMBER, 0, carrier_changes),
+	HOST(uplink, TEXT, 0, uplink),
+	HOST(neighbour_failures, NUMBER, 0, neighbour_failures),
+	HOST(accept_limit, NUMBER, 0, accept_limit),
+	HOST(accept_queue, NUMBER, 0, accept_queue),
 };
 
 /* ---- Random records ---------------------------------------------------------------- */
@@ -574,6 +609,74 @@ TEST(histograms_of_groups_are_read_as_they_are)
 	}
 }
 
+TEST(turns_have_lists_of_times)
+{
+	const struct netobs_turn turn = {
+		.record = { .sz = sizeof(turn),
+			    .type = NETOBS_RECORD_TURN,
+			    .has = NETOBS_TURN_HAS_READ | NETOBS_TURN_HAS_LIMITS,
+			    .time_ns = 5000000 },
+		.kind = NETOBS_TURN_SLICE,
+		.offset = -7,
+		.bytes = 300,
+		.in_ns = 5000900,
+		.limit_ns = { 1, 0, 300 },
+		.unknown_parts = 1U << NETOBS_JOURNEY_GAP,
+		.reader_command = "nginx",
+	};
+	Netobs__Record *record = through(&turn.record);
+	const Netobs__Turn *found = record->turn;
+
+	assert_int_equal(record->record_case, NETOBS__RECORD__RECORD_TURN);
+	assert_int_equal(found->kind, NETOBS__TURN__TURN_KIND__SLICE);
+	assert_int_equal(found->offset, -7);
+	assert_int_equal(found->bytes, 300);
+	assert_int_equal(found->in_after_ns, 900);
+	assert_int_equal(found->out_after_ns, 0);
+	assert_true(found->reads);
+	assert_false(found->sends);
+	assert_int_equal(found->n_limits_ns, NETOBS_TURN_LIMITS);
+	assert_int_equal(found->limits_ns[NETOBS_TURN_WINDOW], 300);
+	assert_int_equal(found->n_threads_ns, 0);
+	assert_int_equal(found->n_unknown_parts, 1);
+	assert_int_equal(found->unknown_parts[0], NETOBS_JOURNEY_GAP);
+	assert_string_equal(found->reader_command, "nginx");
+	netobs__record__free_unpacked(record, NULL);
+}
+
+TEST(queues_have_a_list_of_shares)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		struct netobs_queue queue = {
+			.record = { .sz = sizeof(queue),
+				    .type = NETOBS_RECORD_QUEUE },
+			.kind = NETOBS_QUEUE_UPLINK,
+			.n_shares = (uint16_t)(rand() %
+					       (NETOBS_QUEUE_SHARES_MAX + 2)),
+		};
+		const Netobs__Queue *found;
+		Netobs__Record *record;
+
+		for (size_t k = 0; k < NETOBS_QUEUE_SHARES_MAX; k++) {
+			make_rows((uint8_t *)&queue.shares[k], share_rows,
+				  ARRAY_SIZE(share_rows));
+			queue.shares[k].protocol = (uint8_t)(rand() % 2 * 6);
+		}
+		record = through(&queue.record);
+		found = record->queue;
+		assert_int_equal(found->kind, NETOBS__QUEUE__QUEUE_KIND__UPLINK);
+		assert_int_equal(found->n_shares,
+				 min_u64(queue.n_shares, NETOBS_QUEUE_SHARES_MAX));
+		for (size_t k = 0; k < found->n_shares; k++)
+			for (size_t row = 0; row < ARRAY_SIZE(share_rows); row++)
+				check_row(&found->shares[k]->base,
+					  &share_rows[row], &queue.shares[k],
+					  row < 2 || row > 5 ||
+						  queue.shares[k].protocol);
+		netobs__record__free_unpacked(record, NULL);
+	}
+}
+
 static void make_journey(union any_record *any)
 {
 	struct netobs_journey *journey = &any->journey;
@@ -649,6 +752,7 @@ TEST(random_records_are_read_as_they_are)
 		TYPE(MAPPING, MAPPING, mapping, mapping_rows, 0),
 		TYPE(DROP, DROP, drop, drop_rows, 0),
 		TYPE(TRACE, TRACE_EVENT, trace, trace_rows, 0),
+		TYPE(HOST, HOST, host, host_rows, 1),
 		/* Parts, total_ns, unknown_parts, steps_cut, dropped and steps. */
 		TYPE(JOURNEY, JOURNEY, journey, journey_rows,
 		     ARRAY_SIZE(part_rows) + 5, .make = make_journey,

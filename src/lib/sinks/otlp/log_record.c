@@ -33,6 +33,12 @@ static int64_t end_of(const struct netobs_record *record)
 		return ((const struct netobs_session *)record)->end_ns;
 	case NETOBS_RECORD_JOURNEY:
 		return ((const struct netobs_journey *)record)->end_ns;
+	case NETOBS_RECORD_TURN:
+		return ((const struct netobs_turn *)record)->end_ns;
+	case NETOBS_RECORD_QUEUE:
+		return ((const struct netobs_queue *)record)->end_ns;
+	case NETOBS_RECORD_HOST:
+		return ((const struct netobs_host *)record)->end_ns;
 	default:
 		return record->time_ns;
 	}

@@ -39,6 +39,16 @@ static const struct {
 #include "catalogue/records.def"
 };
 
+/* Of what lists of a record consist, by type. */
+static const struct {
+	const struct pb_field *fields;
+	size_t size;
+} items[] = {
+#define ITEM(kind, ...) \
+	[RECORD_##kind] = { fields_of_##kind, sizeof(struct netobs_##kind) },
+#include "catalogue/records.def"
+};
+
 /* ---- A field ------------------------------------------------------------------------ */
 
 /* A number with a bit of its own may be 0. */
@@ -79,17 +89,21 @@ static uint8_t *put_classes(uint8_t *to, const struct pb_field *field,
 	return to;
 }
 
-static uint8_t *put_steps(uint8_t *to, uint32_t number,
-			  const struct netobs_journey *journey,
-			  const struct pbflow_options *options)
+static uint8_t *put_list(uint8_t *to, const struct pb_field *field,
+			 const void *it, const struct pbflow_options *options)
 {
-	for (uint32_t i = 0; i < record_n_steps(journey); i++) {
-		const struct netobs_journey_step step = record_step(journey, i);
-		uint8_t *message = to + WIRE_HEAD_MAX;
-		const uint8_t *end = put_fields(message, fields_of_journey_step,
-						&step, options);
+	const size_t size = items[field->field.type].size;
+	const uint64_t n = record_n_items(&field->field, it, size);
+	struct netobs_journey_step step;
 
-		to = put_moved(to, number, message, (size_t)(end - message));
+	for (uint64_t i = 0; i < n; i++) {
+		uint8_t *message = to + WIRE_HEAD_MAX;
+		const uint8_t *end = put_fields(
+			message, items[field->field.type].fields,
+			record_item(&field->field, it, i, size, &step), options);
+
+		to = put_moved(to, field->number, message,
+			       (size_t)(end - message));
 	}
 	return to;
 }
@@ -132,9 +146,9 @@ static uint8_t *put_record_field(uint8_t *to, const struct pb_field *field,
 				   record_number(&field->field, it));
 	case RECORD_classes:
 		return put_classes(to, field, at);
-	case RECORD_steps:
-		return put_steps(to, field->number, it, options);
 	default:
+		if (record_is_list(&field->field))
+			return put_list(to, field, it, options);
 		return put_record_value(to, field,
 					record_number(&field->field, it));
 	}

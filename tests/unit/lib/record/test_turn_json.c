@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Turns and queues as JSON. */
+#include "lib_test.h"
+
+#include "record/any.h"
+
+enum { T = 1700000000, TEXT_MAX = 4096 };
+#define AT(ns) (T * 1000000000LL + (ns))
+
+static struct netobs_turn make_turn(void)
+{
+	return (struct netobs_turn){
+		.record = { .sz = sizeof(struct netobs_turn),
+			    .type = NETOBS_RECORD_TURN,
+			    .has = NETOBS_TURN_HAS_SEND | NETOBS_TURN_HAS_END |
+				   NETOBS_TURN_HAS_LIMITS |
+				   NETOBS_TURN_HAS_PROCESS,
+			    .time_ns = AT(123456789) },
+		.connection = 7,
+		.offset = -5,
+		.bytes = 200,
+		.seq = 99,
+		.one_of = 1,
+		.protocol = 6,
+		.src = { [10] = 0xff, 0xff, 10, 0, 0, 2 },
+		.dst = { [10] = 0xff, 0xff, 192, 0, 2, 1 },
+		.src_port = 40000,
+		.dst_port = 80,
+		.written_ns = AT(123460000),
+		.out_ns = AT(123470000),
+		.end_ns = AT(123480000),
+		.part_ns = { 3211 },
+		.unknown_parts = 1 << NETOBS_JOURNEY_READER,
+		.attempts = 1,
+		.limit_ns = { 10, 0, 0, 5 },
+		.pid = 1234,
+		.command = "curl",
+	};
+}
+
+TEST(what_was_not_seen_is_left_out)
+{
+	const struct netobs_turn turn = make_turn();
+	char text[TEXT_MAX];
+
+	assert_true(record_json(&turn.record, text, sizeof(text)) > 0);
+	assert_string_equal(
+		text,
+		"{\"type\":\"turn\",\"TimeMs\":1700000000123,"
+		"\"TimeNs\":1700000000123456789,\"Kind\":\"message\","
+		"\"Connection\":7,\"Direction\":0,\"Offset\":-5,\"Bytes\":200,"
+		"\"Seq\":99,\"Proto\":6,\"Sends\":true,\"Ended\":true,"
+		"\"OneOf\":1,\"SrcAddr\":\"10.0.0.2\","
+		"\"DstAddr\":\"192.0.2.1\",\"SrcPort\":40000,\"DstPort\":80,"
+		"\"WrittenAfterNs\":3211,\"OutAfterNs\":13211,"
+		"\"TotalNs\":23211,\"PartsNs\":[3211,0,0,0,0,0,0,0,0,0],"
+		"\"UnknownParts\":[\"reader\"],\"Attempts\":1,"
+		"\"LimitsNs\":[10,0,0,5,0,0],\"Pid\":1234,"
+		"\"Command\":\"curl\"}");
+}
+
+TEST(a_queue_has_shares)
+{
+	const struct netobs_queue queue = {
+		.record = { .sz = sizeof(queue),
+			    .type = NETOBS_RECORD_QUEUE,
+			    .time_ns = AT(5) },
+		.end_ns = AT(305),
+		.kind = NETOBS_QUEUE_QDISC,
+		.waited_ns = 200,
+		.amount = 1000,
+		.rest = 100,
+		.ifindex = 2,
+		.interface = "eth0",
+		.n_shares = 2,
+		.shares = { { .amount = 600,
+			      .protocol = 17,
+			      .src = { [10] = 0xff, 0xff, 10, 0, 0, 2 },
+			      .dst = { [10] = 0xff, 0xff, 192, 0, 2, 1 },
+			      .dst_port = 53,
+			      .pid = 7,
+			      .command = "dig" },
+			    { .amount = 300, .pid = 8, .command = "make" } },
+	};
+	char text[TEXT_MAX];
+
+	assert_true(record_json(&queue.record, text, sizeof(text)) > 0);
+	assert_string_equal(
+		text, "{\"type\":\"queue\",\"TimeMs\":1700000000000,"
+		      "\"TimeNs\":1700000000000000005,\"TotalNs\":300,"
+		      "\"Kind\":\"qdisc\",\"WaitedNs\":200,\"Amount\":1000,"
+		      "\"Rest\":100,\"Interface\":\"eth0\",\"IfIndex\":2,"
+		      "\"Shares\":[{\"Amount\":600,\"Proto\":17,"
+		      "\"SrcAddr\":\"10.0.0.2\",\"DstAddr\":\"192.0.2.1\","
+		      "\"SrcPort\":0,\"DstPort\":53,\"Pid\":7,\"Command\":\"dig\"},"
+		      "{\"Amount\":300,\"Pid\":8,\"Command\":\"make\"}]}");
+	assert_string_equal(netobs_queue_kind_name(NETOBS_QUEUE_CPU), "cpu");
+	assert_null(netobs_queue_kind_name(NETOBS_QUEUE_KINDS));
+}
+
+TEST(the_uplink_has_a_tuple_and_threads_have_phases)
+{
+	struct netobs_turn turn = make_turn();
+	char text[TEXT_MAX];
+
+	turn.uplink_ifindex = 3;
+	memcpy(turn.wire_src, turn.dst, sizeof(turn.wire_src));
+	memcpy(turn.wire_dst, turn.dst, sizeof(turn.wire_dst));
+	turn.wire_src_port = 1024;
+	turn.record.has |= NETOBS_TURN_HAS_THREADS;
+	turn.thread_ns[NETOBS_TURN_THINKING][NETOBS_THREAD_WAIT] = 9;
+	assert_true(record_json(&turn.record, text, sizeof(text)) > 0);
+	assert_non_null(strstr(text, "\"UplinkIfIndex\":3,\"UplinkNetnsInode\":0,"
+				     "\"WireSrcAddr\":\"192.0.2.1\","
+				     "\"WireDstAddr\":\"192.0.2.1\","
+				     "\"WireSrcPort\":1024,\"WireDstPort\":0,"));
+	assert_non_null(strstr(text, "\"ThreadsNs\":[0,0,0,0,0,0,0,0,0,9,0,0]"));
+}
+
+TEST(kinds_and_limits_have_names)
+{
+	for (unsigned int i = 0; i < NETOBS_TURN_KINDS; i++)
+		assert_non_null(netobs_turn_kind_name(i));
+	for (unsigned int i = 0; i < NETOBS_TURN_LIMITS; i++)
+		assert_non_null(netobs_turn_limit_name(i));
+	assert_null(netobs_turn_kind_name(NETOBS_TURN_KINDS));
+	assert_null(netobs_turn_limit_name(NETOBS_TURN_LIMITS));
+	assert_string_equal(netobs_turn_kind_name(NETOBS_TURN_SLICE), "slice");
+}
+
+int main(void)
+{
+	return tests_run(NULL, NULL);
+}
