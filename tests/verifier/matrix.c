@@ -16,6 +16,7 @@
 #include "drops/drop_feed.h"
 #include "who/session_programs.h"
 #include "engine/store.h"
+#include "trace/threads.h"
 #include "trace/trace_programs.h"
 #include "filter/filter.h"
 #include "iterators.h"
@@ -870,11 +871,28 @@ static const struct kind trace = {
 	.is_optional = true,
 };
 
+static int load_threads(const struct choice *choice)
+{
+	struct threads *threads = NULL;
+	int err;
+
+	(void)choice;
+	err = threads_open(&threads, NULL, NULL, &silent);
+	threads_close(threads);
+	return err;
+}
+
+static const struct kind threads_kind = {
+	.factors = { { "threads", { "of traced connections" } } },
+	.load = load_threads,
+	.is_optional = true,
+};
+
 /* ---- All of it ---------------------------------------------------------------------- */
 
 static const struct kind *const kinds[] = {
 	&flows, &alerts_kind, &capture,	      &stub_kind, &leaving,
-	&drops, &sessions,    &connects_kind, &trace,
+	&drops, &sessions,    &connects_kind, &trace,	  &threads_kind,
 };
 
 static void look_at_kernel(void)

@@ -114,9 +114,9 @@ static bool report(const char *name, bool has_all,
 static bool is_optional(const char *name)
 {
 	return starts(name, "drops") || starts(name, "leaving") ||
-	       starts(name, "session") || starts(name, "trace") ||
-	       starts(name, "connect") || starts(name, "flows_nat") ||
-	       starts(name, "flows_rtt_nat");
+	       starts(name, "sched") || starts(name, "session") ||
+	       starts(name, "trace") || starts(name, "connect") ||
+	       starts(name, "flows_nat") || starts(name, "flows_rtt_nat");
 }
 
 /* libbpf prints what the verifier says about programs that have no log of their own. */

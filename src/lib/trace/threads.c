@@ -1,0 +1,545 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * Programs at switches of threads report the changes of watched ones to a ring; each thread has a list of its
+ * last changes. Beside that, maps have who ran while a watched thread waited for a CPU.
+ */
+#include "threads.h"
+
+#include "base/clock.h"
+#include "base/slots.h"
+#include "base/util.h"
+#include "bpf/sched.h"
+#include "engine/map.h"
+#include "engine/program_set.h"
+#include "sched.skel.h"
+#include "thread_groups.h"
+#include "thread_shares.h"
+#include "thread_times.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	REPORT_MS = 250, /* between records */
+	IDLE_MS = 10000, /* a process is watched on, and changes are kept */
+	GROUPS_MS = 1000, /* between looks into which groups a waiting thread is */
+	PROCESS_THREADS = 64,
+	WAIT_PARTS = 100, /* a wait of less than this part of the time has no record */
+};
+
+struct thread {
+	uint32_t tid; /* first: the key */
+	uint32_t pid;
+	int64_t seen_ns;
+	int64_t begin_ns; /* watched since */
+	int64_t gone_ns;  /* 0: it has not ended */
+	struct thread_times times;
+	uint64_t groups[THREAD_GROUPS];
+	int64_t grouped_ns; /* when these were found */
+};
+
+struct process {
+	uint32_t pid; /* first: the key */
+	int64_t seen_ns;
+};
+
+enum { POINTS = 3 };
+
+struct threads {
+	threads_fn *on_queue;
+	void *ctx;
+	const struct log *log;
+	struct program_set set;
+	struct attach_point points[POINTS];
+	struct sched_control *control; /* mapped */
+	struct ring_buffer *ring;
+	int threads_fd, shares_fd, cpus_fd;
+	bool is_attached, is_broken;
+	int64_t read_ns;   /* all changes until then have been read */
+	int64_t report_ns; /* the last records are of the time until then */
+	uint64_t lost;	   /* changes, so far */
+	uint64_t room;	   /* of thread_times_add() */
+	struct slots threads, processes;
+	struct thread_shares shares;
+	struct thread_groups groups;
+};
+
+/* ---- Programs ---------------------------------------------------------------------------- */
+
+static const struct log silent;
+
+/* The tracepoint has the state from Linux 5.18 on. */
+static const char *const switches[] = { "netobs_sc_switch", "netobs_sc_swold" };
+
+static int prepare_sched(struct bpf_object *object, void *ctx)
+{
+	struct bpf_map *cpus = bpf_object__find_map_by_name(object, "sched_cpus");
+
+	(void)ctx;
+	return cpus ? bpf_map__set_max_entries(
+			      cpus, (uint32_t)libbpf_num_possible_cpus()) :
+		      -ENOENT;
+}
+
+static int load_programs(struct threads *threads, const char *program,
+			 const struct log *log)
+{
+	threads->points[0].program = program;
+	threads->points[1].program = "netobs_sc_wake";
+	threads->points[2].program = "netobs_sc_move";
+	threads->set = (struct program_set){
+		.name = "sched_bpf",
+		.elf = sched_bpf__elf_bytes,
+		.doing = "load BPF programs about threads",
+		.log = log,
+		.points_only = true,
+		.points = threads->points,
+		.n_points = POINTS,
+		.is_idle = true,
+		.prepare = prepare_sched,
+	};
+	return program_set_ref(&threads->set);
+}
+
+static struct thread *find_thread(const struct threads *threads, uint32_t tid)
+{
+	const uint32_t i = slots_find(&threads->threads, &tid);
+
+	return i == SLOT_NONE ? NULL : slots_at(&threads->threads, i);
+}
+
+static int on_change(void *ctx, void *data, size_t size)
+{
+	const struct sched_change *change = data;
+	struct threads *threads = ctx;
+	struct thread *thread = find_thread(threads, change->tid);
+
+	(void)size;
+	if (!thread)
+		return 0;
+	if (!thread->times.n && thread->begin_ns < (int64_t)change->at_ns)
+		thread_times_add(&thread->times, &threads->room,
+				 thread->begin_ns, change->was);
+	thread_times_add(&thread->times, &threads->room, (int64_t)change->at_ns,
+			 change->state);
+	if (change->state == SCHED_GONE)
+		thread->gone_ns = (int64_t)change->at_ns;
+	return 0;
+}
+
+static int open_maps(struct threads *threads)
+{
+	const struct program_set *set = &threads->set;
+
+	threads->control = program_set_mmap(set, "sched_control",
+					    sizeof(*threads->control));
+	threads->ring = ring_buffer__new(program_set_map_fd(set, "sched_changes"),
+					 on_change, threads, NULL);
+	if (!threads->control || !threads->ring)
+		return -errno;
+	threads->threads_fd = program_set_map_fd(set, "sched_threads");
+	threads->shares_fd = program_set_map_fd(set, "sched_shares");
+	threads->cpus_fd = program_set_map_fd(set, "sched_cpus");
+	thread_groups_open(&threads->groups, threads->control,
+			   program_set_map_fd(set, "sched_groups"));
+	return 0;
+}
+
+int threads_open(struct threads **ret_threads, threads_fn *on_queue, void *ctx,
+		 const struct log *log)
+{
+	struct threads *threads = calloc(1, sizeof(*threads));
+	int err;
+
+	if (!threads)
+		return -ENOMEM;
+	threads->on_queue = on_queue;
+	threads->ctx = ctx;
+	threads->log = log ?: &silent;
+	err = load_programs(threads, switches[0], &silent);
+	if (err)
+		err = load_programs(threads, switches[1], threads->log);
+	err = err ?: open_maps(threads);
+	if (err)
+		threads_close(threads);
+	else
+		*ret_threads = threads;
+	return err;
+}
+
+/* Nobody waits at first: what the maps have is of the last time. */
+static void attach(struct threads *threads, int64_t now_ns)
+{
+	static const struct sched_cpu none;
+
+	for (uint32_t i = 0; i < (uint32_t)libbpf_num_possible_cpus(); i++)
+		bpf_map_update_elem(threads->cpus_fd, &i, &none, BPF_ANY);
+	threads->is_attached = !program_set_attach(&threads->set);
+	threads->is_broken = !threads->is_attached;
+	threads->report_ns = now_ns;
+}
+
+bool threads_are_attached(const struct threads *threads)
+{
+	return threads->is_attached;
+}
+
+/* ---- Changes ------------------------------------------------------------------------------ */
+
+/* Begin anew with the last change, which later ones in the ring follow. */
+static void restart(struct threads *threads, struct thread *thread)
+{
+	struct sched_thread last;
+
+	thread_times_clear(&thread->times, &threads->room);
+	thread->begin_ns = clock_boot_ns();
+	if (bpf_map_lookup_elem(threads->threads_fd, &thread->tid, &last) ||
+	    (last.last & ((1 << SCHED_STATE_BITS) - 1)) == SCHED_UNKNOWN)
+		return;
+	thread_times_add(&thread->times, &threads->room,
+			 (int64_t)(last.last >> SCHED_STATE_BITS),
+			 last.last & ((1 << SCHED_STATE_BITS) - 1));
+}
+
+/* If the ring had no room for a change, nothing is known of the time around it. */
+static void read_changes(struct threads *threads)
+{
+	const int64_t now_ns = clock_boot_ns();
+	uint64_t lost;
+
+	ring_buffer__consume(threads->ring);
+	lost = __atomic_load_n(&threads->control->lost, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; lost != threads->lost && i < threads->threads.n; i++)
+		restart(threads, slots_at(&threads->threads, i));
+	threads->lost = lost;
+	threads->read_ns = now_ns;
+}
+
+bool threads_time(struct threads *threads, uint32_t tid, int64_t from_ns,
+		  int64_t until_ns, uint64_t ret_ns[NETOBS_THREAD_STATES])
+{
+	const struct thread *thread;
+
+	if (threads->is_attached && until_ns > threads->read_ns)
+		read_changes(threads);
+	thread = find_thread(threads, tid);
+	return thread && until_ns <= threads->read_ns &&
+	       thread_times_sum(&thread->times, from_ns, until_ns, ret_ns);
+}
+
+/* ---- Watched threads ----------------------------------------------------------------------- */
+
+static void set_bit(__u64 *bits, uint32_t tid)
+{
+	__atomic_or_fetch(&bits[tid / 64 % (SCHED_BITS / 64)],
+			  1ULL << (tid % 64), __ATOMIC_RELAXED);
+}
+
+/* proc_pid_stat(5): behind the command, which may have any characters. @return a letter; 0: it is gone */
+static char read_state(uint32_t tid)
+{
+	char path[64], text[256] = "", *end;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", tid);
+	file = fopen(path, "re");
+	if (!file)
+		return '\0';
+	if (!fgets(text, sizeof(text), file))
+		*text = '\0';
+	fclose(file);
+	end = strrchr(text, ')');
+	return end && end[1] ? end[2] : '\0';
+}
+
+/*
+ * Of a thread that has not changed since it is watched, its state now is that since then. Whether it runs or
+ * waits, its next change tells.
+ */
+static void learn_state(struct threads *threads, struct thread *thread)
+{
+	const char state = read_state(thread->tid);
+	struct sched_thread last;
+
+	if (!state || state == 'R' ||
+	    bpf_map_lookup_elem(threads->threads_fd, &thread->tid, &last) ||
+	    last.last != SCHED_UNKNOWN)
+		return;
+	thread_times_add(&thread->times, &threads->room, thread->begin_ns,
+			 strchr("Tt", state) ? SCHED_STOP : SCHED_SLEEP);
+}
+
+static void watch_thread(struct threads *threads, uint32_t pid, uint32_t tid,
+			 int64_t now_ns)
+{
+	const struct sched_thread unknown = { .last = SCHED_UNKNOWN };
+	struct thread *thread;
+	uint32_t i;
+
+	if (threads->threads.n == SCHED_THREADS_MAX)
+		return;
+	i = slots_get(&threads->threads, &tid, sizeof(tid), sizeof(*thread));
+	if (i == SLOT_NONE)
+		return;
+	thread = slots_at(&threads->threads, i);
+	if (thread->pid)
+		return;
+	thread->pid = pid;
+	thread->seen_ns = now_ns;
+	bpf_map_update_elem(threads->threads_fd, &tid, &unknown, BPF_ANY);
+	set_bit(threads->control->bits, tid);
+	thread->begin_ns = clock_boot_ns();
+	learn_state(threads, thread);
+	thread->grouped_ns = now_ns;
+	thread_groups_find(&threads->groups, tid, now_ns, thread->groups);
+}
+
+static void watch_others(struct threads *threads, uint32_t pid, int64_t now_ns)
+{
+	const struct dirent *entry;
+	char path[64];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	dir = opendir(path);
+	for (int n = 0; dir && n < PROCESS_THREADS && (entry = readdir(dir));) {
+		const uint32_t tid = (uint32_t)strtoul(entry->d_name, NULL, 10);
+
+		if (!tid)
+			continue;
+		watch_thread(threads, pid, tid, now_ns);
+		n++;
+	}
+	if (dir)
+		closedir(dir);
+}
+
+void threads_watch(struct threads *threads, uint32_t pid, uint32_t tid,
+		   int64_t now_ns)
+{
+	struct thread *thread = find_thread(threads, tid);
+
+	if (thread) {
+		thread->seen_ns = now_ns;
+		thread->gone_ns = 0; /* another one may have the number */
+		return;
+	}
+	if (!threads->is_attached && !threads->is_broken)
+		attach(threads, now_ns);
+	if (threads->is_broken || !pid)
+		return;
+	watch_thread(threads, pid, tid, now_ns);
+	if (slots_find(&threads->processes, &pid) != SLOT_NONE ||
+	    slots_get(&threads->processes, &pid, sizeof(pid),
+		      sizeof(struct process)) == SLOT_NONE)
+		return;
+	watch_others(threads, pid, now_ns);
+}
+
+static void forget_thread(struct threads *threads, struct thread *thread)
+{
+	const uint32_t tid = thread->tid;
+
+	thread_times_clear(&thread->times, &threads->room);
+	bpf_map_delete_elem(threads->threads_fd, &tid);
+	slots_remove(&threads->threads, &tid);
+}
+
+/* Threads whose numbers have the same lower bits share one. */
+static void set_bits(struct threads *threads)
+{
+	__u64 bits[SCHED_BITS / 64] = { 0 };
+
+	for (uint32_t i = 0; i < threads->threads.n; i++) {
+		const struct thread *thread = slots_at(&threads->threads, i);
+
+		set_bit(bits, thread->tid);
+	}
+	for (uint32_t i = 0; i < ARRAY_SIZE(bits); i++)
+		__atomic_store_n(&threads->control->bits[i], bits[i],
+				 __ATOMIC_RELAXED);
+}
+
+/* A process was seen when the last of its threads was. */
+static void note_processes(struct threads *threads)
+{
+	for (uint32_t i = 0; i < threads->threads.n; i++) {
+		const struct thread *thread = slots_at(&threads->threads, i);
+		const uint32_t index =
+			slots_get(&threads->processes, &thread->pid,
+				  sizeof(thread->pid), sizeof(struct process));
+		struct process *process;
+
+		if (index == SLOT_NONE)
+			continue;
+		process = slots_at(&threads->processes, index);
+		process->seen_ns = max_i64(process->seen_ns, thread->seen_ns);
+	}
+}
+
+static bool is_idle(const struct threads *threads, uint32_t pid, int64_t before_ns)
+{
+	const uint32_t i = slots_find(&threads->processes, &pid);
+	const struct process *process;
+
+	if (i == SLOT_NONE)
+		return true;
+	process = slots_at(&threads->processes, i);
+	return process->seen_ns < before_ns;
+}
+
+/* Threads that have ended stay for some time: records about them may follow. */
+static bool is_over(const struct threads *threads, const struct thread *thread,
+		    int64_t before_ns)
+{
+	return thread->gone_ns ? thread->gone_ns < before_ns :
+				 is_idle(threads, thread->pid, before_ns);
+}
+
+static void forget_idle(struct threads *threads, int64_t before_ns)
+{
+	const uint32_t n = threads->threads.n;
+
+	note_processes(threads);
+	for (uint32_t i = n; i--;) {
+		struct thread *thread = slots_at(&threads->threads, i);
+
+		if (is_over(threads, thread, before_ns))
+			forget_thread(threads, thread);
+		else
+			thread_times_cut(&thread->times, before_ns);
+	}
+	for (uint32_t i = threads->processes.n; i--;) {
+		struct process process =
+			*(struct process *)slots_at(&threads->processes, i);
+
+		if (process.seen_ns < before_ns)
+			slots_remove(&threads->processes, &process.pid);
+	}
+	if (threads->threads.n != n)
+		set_bits(threads);
+	if (threads->threads.n)
+		return;
+	program_set_detach_all(&threads->set);
+	threads->is_attached = false;
+}
+
+/* ---- Records ------------------------------------------------------------------------------- */
+
+/* @return how long it waited for a CPU, as far as that is known */
+static uint64_t waited(const struct thread *thread, int64_t from_ns,
+		       int64_t until_ns)
+{
+	uint64_t ns[NETOBS_THREAD_STATES];
+
+	from_ns = max_i64(from_ns, thread_times_begin(&thread->times));
+	return thread_times_sum(&thread->times, from_ns, until_ns, ns) ?
+		       ns[NETOBS_THREAD_WAIT] :
+		       0;
+}
+
+/* Counters of a group are of all CPUs, on which it may be throttled at once. */
+static void fill_throttled(struct netobs_queue *queue,
+			   const struct thread_group *group)
+{
+	queue->throttled_ns =
+		min_u64(group->quota.throttled_ns - group->before.throttled_ns,
+			queue->waited_ns);
+	queue->throttled =
+		(uint32_t)(group->quota.throttled - group->before.throttled);
+	memcpy(queue->cgroup, group->path, sizeof(queue->cgroup));
+}
+
+/* The group that used up its quota is to blame if the thread waited mostly for that. */
+static void report_thread(struct threads *threads, struct thread *thread,
+			  uint64_t waited_ns, int64_t now_ns)
+{
+	const struct thread_group *group =
+		thread_groups_throttled(&threads->groups, thread->groups);
+	struct netobs_queue queue = {
+		.record = { .sz = sizeof(queue), .time_ns = threads->report_ns },
+		.end_ns = now_ns,
+		.waited_ns = waited_ns,
+		.tid = thread->tid,
+		.pid = thread->pid,
+		.kind = NETOBS_QUEUE_CPU,
+	};
+	uint32_t whose = thread->tid;
+
+	memcpy(queue.command,
+	       thread_shares_process(&threads->shares, thread->pid, now_ns)->command,
+	       sizeof(queue.command));
+	if (group)
+		fill_throttled(&queue, group);
+	if (group && queue.throttled_ns > waited_ns / 2)
+		whose = group->number | SCHED_IS_GROUP;
+	thread_shares_fill(&threads->shares, whose, now_ns, &queue);
+	threads->on_queue(&queue, threads->ctx);
+}
+
+static void find_groups(struct threads *threads, struct thread *thread,
+			bool is_waiting, int64_t now_ns)
+{
+	if (is_waiting &&
+	    now_ns - thread->grouped_ns >= GROUPS_MS * NSEC_PER_MSEC) {
+		thread->grouped_ns = now_ns;
+		thread_groups_find(&threads->groups, thread->tid, now_ns,
+				   thread->groups);
+	}
+}
+
+static void report_waits(struct threads *threads, int64_t now_ns)
+{
+	const uint64_t least_ns =
+		(uint64_t)(now_ns - threads->report_ns) / WAIT_PARTS;
+
+	thread_shares_read(&threads->shares, threads->shares_fd, now_ns);
+	for (uint32_t i = 0; i < threads->threads.n; i++) {
+		const struct thread *thread = slots_at(&threads->threads, i);
+
+		thread_groups_use(&threads->groups, thread->groups, now_ns);
+	}
+	thread_groups_read(&threads->groups, now_ns);
+	for (uint32_t i = 0; i < threads->threads.n; i++) {
+		struct thread *thread = slots_at(&threads->threads, i);
+		const uint64_t waited_ns =
+			waited(thread, threads->report_ns, now_ns);
+
+		if (waited_ns && waited_ns >= least_ns && threads->on_queue)
+			report_thread(threads, thread, waited_ns, now_ns);
+		find_groups(threads, thread, waited_ns >= least_ns, now_ns);
+	}
+}
+
+void threads_sweep(struct threads *threads, int64_t now_ns)
+{
+	if (!threads->is_attached)
+		return;
+	read_changes(threads);
+	if (now_ns - threads->report_ns < REPORT_MS * NSEC_PER_MSEC)
+		return;
+	report_waits(threads, now_ns);
+	threads->report_ns = now_ns;
+	forget_idle(threads, now_ns - IDLE_MS * NSEC_PER_MSEC);
+}
+
+void threads_close(struct threads *threads)
+{
+	if (!threads)
+		return;
+	while (threads->threads.n)
+		forget_thread(threads, slots_at(&threads->threads, 0));
+	thread_groups_close(&threads->groups);
+	thread_shares_free(&threads->shares);
+	slots_free(&threads->threads);
+	slots_free(&threads->processes);
+	ring_buffer__free(threads->ring);
+	map_munmap(threads->control, sizeof(*threads->control));
+	program_set_unref(&threads->set);
+	free(threads);
+}

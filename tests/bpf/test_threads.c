@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * What threads do, of processes that this test makes: beside the times that the kernel has of them in schedstat,
+ * which are of other clocks. So a difference may be 2 %, and a tick.
+ */
+#include "lib_test.h"
+#include "lib_wait.h"
+
+#include "base/clock.h"
+#include "engine/control_group.h"
+#include "trace/threads.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+enum { QUEUES_MAX = 256, CPU_MS = 60, ROUNDS = 4, QUOTA_US = 10000 };
+
+/* A process that does what it gets by a pipe, and sleeps until then. */
+struct worker {
+	pid_t pid;
+	int commands, answers;
+};
+
+struct fixture {
+	struct threads *threads;
+	struct worker worker, rival;
+	struct netobs_queue queues[QUEUES_MAX];
+	uint32_t n;
+	char group[2 * CGROUP_PATH_MAX]; /* its directory; "": none */
+};
+
+static void keep_queue(struct netobs_queue *queue, void *ctx)
+{
+	struct fixture *f = ctx;
+
+	if (f->n < QUEUES_MAX)
+		f->queues[f->n++] = *queue;
+}
+
+/* ---- Workers ------------------------------------------------------------------------------ */
+
+static void spin(int64_t ms)
+{
+	const int64_t end_ns = clock_thread_ns() + ms * NSEC_PER_MSEC;
+
+	while (clock_thread_ns() < end_ns)
+		;
+}
+
+/* A command is the time of a CPU that it takes, in ms. */
+static void work(int commands, int answers)
+{
+	uint32_t ms;
+
+	while (read(commands, &ms, sizeof(ms)) == sizeof(ms)) {
+		spin(ms);
+		if (write(answers, &ms, sizeof(ms)) != sizeof(ms))
+			break;
+	}
+	_exit(0);
+}
+
+/* All on one CPU. */
+static void pin(void)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(0, &cpus);
+	assert_int_equal(sched_setaffinity(0, sizeof(cpus), &cpus), 0);
+}
+
+static void start(struct worker *worker)
+{
+	int commands[2], answers[2];
+
+	assert_int_equal(pipe2(commands, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(answers, O_CLOEXEC), 0);
+	worker->pid = fork();
+	assert_true(worker->pid >= 0);
+	if (!worker->pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pin();
+		close(commands[1]);
+		work(commands[0], answers[1]);
+	}
+	close(commands[0]);
+	close(answers[1]);
+	worker->commands = commands[1];
+	worker->answers = answers[0];
+}
+
+static void stop(struct worker *worker)
+{
+	kill(worker->pid, SIGKILL);
+	assert_int_equal(waitpid(worker->pid, NULL, 0), worker->pid);
+	close(worker->commands);
+	close(worker->answers);
+}
+
+static void command(const struct worker *worker, uint32_t ms)
+{
+	assert_int_equal(write(worker->commands, &ms, sizeof(ms)), sizeof(ms));
+}
+
+static void await_answer(const struct worker *worker)
+{
+	uint32_t ms;
+
+	assert_int_equal(read(worker->answers, &ms, sizeof(ms)), sizeof(ms));
+}
+
+static char state_of(pid_t pid)
+{
+	char path[64], text[256] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	file = fopen(path, "re");
+	assert_non_null(file);
+	assert_non_null(fgets(text, sizeof(text), file));
+	fclose(file);
+	return strrchr(text, ')')[2];
+}
+
+/* What the kernel has counted of a worker that sleeps. */
+struct truth {
+	int64_t at_ns;
+	uint64_t run_ns, wait_ns;
+};
+
+static struct truth read_truth(const struct worker *worker)
+{
+	struct truth truth;
+	char path[64];
+	FILE *file;
+
+	await(state_of(worker->pid) == 'S');
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", worker->pid);
+	file = fopen(path, "re");
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%" SCNu64 "%" SCNu64, &truth.run_ns,
+				&truth.wait_ns),
+			 2);
+	fclose(file);
+	truth.at_ns = clock_boot_ns();
+	return truth;
+}
+
+/* ---- The fixture --------------------------------------------------------------------------- */
+
+static void sweep(struct fixture *f)
+{
+	threads_sweep(f->threads, clock_boot_ns());
+}
+
+static void watch(struct fixture *f)
+{
+	threads_watch(f->threads, (uint32_t)f->worker.pid,
+		      (uint32_t)f->worker.pid, clock_boot_ns());
+	assert_true(threads_are_attached(f->threads));
+}
+
+static void open_fixture(struct fixture *f)
+{
+	static const struct log silent;
+
+	assert_int_equal(threads_open(&f->threads, keep_queue, f, &silent), 0);
+	assert_false(threads_are_attached(f->threads));
+	start(&f->worker);
+	start(&f->rival);
+}
+
+static void close_fixture(struct fixture *f)
+{
+	stop(&f->worker);
+	stop(&f->rival);
+	threads_close(f->threads);
+	if (*f->group)
+		assert_int_equal(rmdir(f->group), 0);
+}
+
+TEST_FIXTURE(struct fixture, open_fixture, close_fixture)
+
+#define CASE(name) TEST_OF(name, struct fixture *f, set_up, tear_down)
+
+/* The states of the worker, which are known, and sum up to the time. */
+static void get_times(struct fixture *f, int64_t from_ns, int64_t until_ns,
+		      uint64_t ret_ns[NETOBS_THREAD_STATES])
+{
+	uint64_t sum = 0;
+
+	assert_true(threads_time(f->threads, (uint32_t)f->worker.pid, from_ns,
+				 until_ns, ret_ns));
+	for (int i = 0; i < NETOBS_THREAD_STATES; i++)
+		sum += ret_ns[i];
+	assert_int_equal(sum, until_ns - from_ns);
+}
+
+static void assert_about(const char *what, uint64_t found_ns, uint64_t truth_ns,
+			 uint64_t all_ns)
+{
+	const uint64_t off_ns = found_ns > truth_ns ? found_ns - truth_ns :
+						      truth_ns - found_ns;
+
+	if (off_ns > all_ns / 50 + TICK_NS)
+		fail_msg("%s: %" PRIu64 " ns instead of %" PRIu64
+			 " ns, of %" PRIu64,
+			 what, found_ns, truth_ns, all_ns);
+}
+
+/* Have the worker work and sleep in turns. */
+static void work_in_turns(struct fixture *f)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		command(&f->worker, CPU_MS);
+		await_answer(&f->worker);
+		sweep(f);
+		usleep(10000);
+	}
+}
+
+/* ---- Cases --------------------------------------------------------------------------------- */
+
+CASE(a_thread_runs_waits_and_sleeps_as_the_kernel_counts)
+{
+	uint64_t ns[NETOBS_THREAD_STATES];
+	struct truth from, until;
+
+	watch(f);
+	command(&f->rival, 60000);
+	from = read_truth(&f->worker);
+	work_in_turns(f);
+	until = read_truth(&f->worker);
+	get_times(f, from.at_ns, until.at_ns, ns);
+	assert_about("run", ns[NETOBS_THREAD_RUN], until.run_ns - from.run_ns,
+		     (uint64_t)(until.at_ns - from.at_ns));
+	assert_about("wait", ns[NETOBS_THREAD_WAIT], until.wait_ns - from.wait_ns,
+		     (uint64_t)(until.at_ns - from.at_ns));
+	assert_int_equal(ns[NETOBS_THREAD_STOP], 0);
+}
+
+CASE(a_thread_is_stopped_by_a_signal)
+{
+	uint64_t ns[NETOBS_THREAD_STATES];
+	int64_t before_ns, stopped_ns, until_ns;
+
+	watch(f);
+	before_ns = clock_boot_ns();
+	assert_int_equal(kill(f->worker.pid, SIGSTOP), 0);
+	await(state_of(f->worker.pid) == 'T');
+	stopped_ns = clock_boot_ns();
+	usleep(50000);
+	until_ns = clock_boot_ns();
+	assert_int_equal(kill(f->worker.pid, SIGCONT), 0);
+	await(state_of(f->worker.pid) == 'S');
+	get_times(f, stopped_ns, until_ns, ns);
+	assert_int_equal(ns[NETOBS_THREAD_STOP], until_ns - stopped_ns);
+	get_times(f, before_ns, clock_boot_ns(), ns);
+	assert_true(ns[NETOBS_THREAD_STOP] >= (uint64_t)(until_ns - stopped_ns));
+	assert_true(ns[NETOBS_THREAD_SLEEP] > 0);
+}
+
+CASE(a_thread_that_is_stopped_already_is_known_to_be)
+{
+	uint64_t ns[NETOBS_THREAD_STATES];
+	int64_t from_ns;
+
+	assert_int_equal(kill(f->worker.pid, SIGSTOP), 0);
+	await(state_of(f->worker.pid) == 'T');
+	watch(f);
+	from_ns = clock_boot_ns();
+	usleep(1000);
+	get_times(f, from_ns, clock_boot_ns(), ns);
+	assert_int_equal(ns[NETOBS_THREAD_RUN] + ns[NETOBS_THREAD_WAIT] +
+				 ns[NETOBS_THREAD_SLEEP],
+			 0);
+}
+
+CASE(nothing_is_known_of_a_thread_that_is_not_watched)
+{
+	uint64_t ns[NETOBS_THREAD_STATES];
+	const int64_t now_ns = clock_boot_ns();
+
+	watch(f);
+	assert_false(threads_time(f->threads, (uint32_t)f->rival.pid, now_ns,
+				  clock_boot_ns(), ns));
+	assert_false(threads_time(f->threads, (uint32_t)f->worker.pid,
+				  now_ns - NSEC_PER_SEC, clock_boot_ns(), ns));
+	assert_false(threads_time(f->threads, (uint32_t)f->worker.pid, now_ns,
+				  now_ns + 60 * NSEC_PER_SEC, ns));
+}
+
+CASE(programs_are_detached_once_nothing_is_watched)
+{
+	const int64_t now_ns = clock_boot_ns();
+
+	watch(f);
+	threads_sweep(f->threads, now_ns + 9 * NSEC_PER_SEC);
+	assert_true(threads_are_attached(f->threads));
+	threads_sweep(f->threads, now_ns + 11 * NSEC_PER_SEC);
+	assert_false(threads_are_attached(f->threads));
+}
+
+/* Of all processes that ran meanwhile, which may be others than these two. */
+static const struct netobs_queue_share *
+find_share(const struct netobs_queue *queue, pid_t pid)
+{
+	for (int i = 0; i < queue->n_shares; i++)
+		if (queue->shares[i].pid == (uint32_t)pid)
+			return &queue->shares[i];
+	return NULL;
+}
+
+CASE(who_ran_meanwhile_is_named)
+{
+	const struct netobs_queue_share *share;
+
+	watch(f);
+	command(&f->rival, 60000);
+	command(&f->worker, 60000);
+	await_by(f->n >= 2, (sweep(f), usleep(1000)));
+	share = find_share(&f->queues[1], f->rival.pid);
+	assert_non_null(share);
+	assert_string_equal(share->command, program_invocation_short_name);
+	assert_int_equal(f->queues[1].tid, f->worker.pid);
+	assert_string_equal(f->queues[1].command, program_invocation_short_name);
+	assert_int_equal(f->queues[1].kind, NETOBS_QUEUE_CPU);
+	assert_about("shares", f->queues[1].amount, f->queues[1].waited_ns,
+		     f->queues[1].waited_ns);
+}
