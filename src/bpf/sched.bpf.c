@@ -133,10 +133,12 @@ static __always_inline void change(struct sched_control *control,
 
 /* ---- Who runs meanwhile ------------------------------------------------------------------ */
 
+/* @task: or NULL: nobody */
 static __always_inline void add_share(__u32 whose,
 				      const struct task_struct *task, __u64 ns)
 {
-	const struct sched_share_key key = { .whose = whose, .pid = task->tgid };
+	const struct sched_share_key key = { .whose = whose,
+					     .pid = task ? task->tgid : 0 };
 	struct sched_share *share = bpf_map_lookup_elem(&sched_shares, &key);
 	struct sched_share first = { .ns = ns };
 
@@ -144,7 +146,8 @@ static __always_inline void add_share(__u32 whose,
 		__sync_fetch_and_add(&share->ns, ns);
 		return;
 	}
-	BPF_CORE_READ_INTO(&first.command, task, group_leader, comm);
+	if (task)
+		BPF_CORE_READ_INTO(&first.command, task, group_leader, comm);
 	bpf_map_update_elem(&sched_shares, &key, &first, BPF_NOEXIST);
 }
 
@@ -157,13 +160,28 @@ static __always_inline bool has_waiters(const struct sched_cpu *cpu)
 	return any;
 }
 
+/* @address: of a thread that waits. Linux 6.18 takes throttled threads out of the queue; it stays theirs. */
+static __always_inline bool is_throttled(__u64 address)
+{
+	const struct task_struct *task = (const void *)address;
+	const struct cfs_rq *queue = NULL;
+
+	if (!bpf_core_field_exists(task->se.cfs_rq) ||
+	    !bpf_core_field_exists(queue->throttle_count))
+		return false;
+	return BPF_CORE_READ(task, se.cfs_rq, throttle_count);
+}
+
 /* Without a free place, the time of others is not noted for this wait. */
-static __always_inline void begin_wait(struct sched_cpu *cpu, __u32 tid, __u64 now)
+static __always_inline void begin_wait(struct sched_cpu *cpu,
+				       const struct task_struct *task, __u64 now)
 {
 	for (int i = 0; i < SCHED_WAITERS; i++)
 		if (!cpu->waiters[i].tid) {
 			cpu->waiters[i].since_ns = now;
-			cpu->waiters[i].tid = tid;
+			cpu->waiters[i].task = (__u64)task;
+			cpu->waiters[i].is_throttled = is_throttled((__u64)task);
+			cpu->waiters[i].tid = task->pid;
 			return;
 		}
 }
@@ -175,7 +193,7 @@ static __always_inline void end_wait(struct sched_cpu *cpu, __u32 tid)
 			cpu->waiters[i].tid = 0;
 }
 
-/* @task has run until now. The idle task is nobody. */
+/* @task has run until now, to the thread's cost unless that was throttled. The idle task is nobody. */
 static __always_inline void charge_waits(const struct sched_control *control,
 					 struct sched_cpu *cpu,
 					 const struct task_struct *task,
@@ -183,15 +201,20 @@ static __always_inline void charge_waits(const struct sched_control *control,
 {
 	for (int i = 0; i < SCHED_WAITERS; i++) {
 		const __u32 tid = cpu->waiters[i].tid;
-		const __u64 since = cpu->waiters[i].since_ns;
+		const __u64 ns = now - cpu->waiters[i].since_ns;
 
 		if (!tid)
 			continue;
-		cpu->waiters[i].since_ns = now;
-		if (!may_be_watched(control, tid))
+		if (!may_be_watched(control, tid)) {
 			cpu->waiters[i].tid = 0;
-		else if (task->pid && now > since)
-			add_share(tid, task, now - since);
+			continue;
+		}
+		if (cpu->waiters[i].is_throttled)
+			add_share(tid, NULL, ns);
+		else if (task->pid)
+			add_share(tid, task, ns);
+		cpu->waiters[i].since_ns = now;
+		cpu->waiters[i].is_throttled = is_throttled(cpu->waiters[i].task);
 	}
 }
 
@@ -259,7 +282,7 @@ static __always_inline void leave_cpu(struct sched_control *control,
 	if (state != SCHED_WAIT)
 		return;
 	thread->cpu = number;
-	begin_wait(cpu, task->pid, now);
+	begin_wait(cpu, task, now);
 }
 
 static __always_inline void enter_cpu(struct sched_control *control,
@@ -367,7 +390,7 @@ int BPF_PROG(netobs_sc_wake, const struct task_struct *task)
 	thread->cpu = cpu_of(task);
 	cpu = get_cpu(thread->cpu);
 	if (cpu)
-		begin_wait(cpu, task->pid, now);
+		begin_wait(cpu, task, now);
 	return 0;
 }
 

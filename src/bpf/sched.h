@@ -55,8 +55,9 @@ struct sched_control {
 struct sched_cpu {
 	struct {
 		__u64 since_ns;
-		__u32 tid; /* 0: none */
-		__u32 reserved;
+		__u64 task; /* its address in the kernel */
+		__u32 tid;  /* 0: none */
+		__u32 is_throttled;
 	} waiters[SCHED_WAITERS];
 };
 
@@ -65,7 +66,7 @@ enum { SCHED_IS_GROUP = 1U << 31 };
 /* CPU time that a process had while a thread waited, or as a member of a control group. */
 struct sched_share_key {
 	__u32 whose; /* the thread; or the number of the group | SCHED_IS_GROUP */
-	__u32 pid;
+	__u32 pid;   /* 0: nobody, the thread's group was throttled */
 };
 
 struct sched_share {

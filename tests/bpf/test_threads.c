@@ -309,6 +309,65 @@ CASE(programs_are_detached_once_nothing_is_watched)
 	assert_false(threads_are_attached(f->threads));
 }
 
+/* ---- Quotas -------------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 3, 4))) static void
+write_group(const struct fixture *f, const char *name, const char *format, ...)
+{
+	char path[2 * CGROUP_PATH_MAX + 64];
+	va_list args;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", f->group, name);
+	file = fopen(path, "we");
+	if (!file)
+		fail_msg("%s: %s", path, strerror(errno));
+	va_start(args, format);
+	vfprintf(file, format, args);
+	va_end(args);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* Put both workers into a new group with a quota. */
+static void limit_workers(struct fixture *f)
+{
+	static const struct cgroup_kind v1 = { "cgroup", "cpu" },
+					v2 = { "cgroup2", NULL };
+	struct cgroup_mount mount;
+	const bool is_v1 = cgroup_mount_find("", &v1, &mount);
+
+	if (!is_v1)
+		assert_true(cgroup_mount_find("", &v2, &mount));
+	snprintf(f->group, sizeof(f->group), "%s/netobs-threads-%d",
+		 mount.point, getpid());
+	assert_int_equal(mkdir(f->group, 0755), 0);
+	if (is_v1)
+		write_group(f, "cpu.cfs_quota_us", "%d", QUOTA_US);
+	else
+		write_group(f, "cpu.max", "%d 100000", QUOTA_US);
+	write_group(f, "cgroup.procs", "%d", f->worker.pid);
+	write_group(f, "cgroup.procs", "%d", f->rival.pid);
+}
+
+/* In ns, or in us. */
+static uint64_t read_throttled(const struct fixture *f)
+{
+	char path[2 * CGROUP_PATH_MAX + 64], name[64];
+	uint64_t value, throttled_ns = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/cpu.stat", f->group);
+	file = fopen(path, "re");
+	assert_non_null(file);
+	while (fscanf(file, "%63s %" SCNu64, name, &value) == 2)
+		if (!strcmp(name, "throttled_time"))
+			throttled_ns = value;
+		else if (!strcmp(name, "throttled_usec"))
+			throttled_ns = value * 1000;
+	fclose(file);
+	return throttled_ns;
+}
+
 /* Of all processes that ran meanwhile, which may be others than these two. */
 static const struct netobs_queue_share *
 find_share(const struct netobs_queue *queue, pid_t pid)
@@ -328,11 +387,100 @@ CASE(who_ran_meanwhile_is_named)
 	command(&f->worker, 60000);
 	await_by(f->n >= 2, (sweep(f), usleep(1000)));
 	share = find_share(&f->queues[1], f->rival.pid);
-	assert_non_null(share);
-	assert_string_equal(share->command, program_invocation_short_name);
+	assert_true(share || f->queues[1].rest);
+	if (share)
+		assert_string_equal(share->command,
+				    program_invocation_short_name);
 	assert_int_equal(f->queues[1].tid, f->worker.pid);
 	assert_string_equal(f->queues[1].command, program_invocation_short_name);
 	assert_int_equal(f->queues[1].kind, NETOBS_QUEUE_CPU);
 	assert_about("shares", f->queues[1].amount, f->queues[1].waited_ns,
 		     f->queues[1].waited_ns);
+}
+
+/* The quota is for both: the rival has its part of it. */
+CASE(a_group_that_has_used_up_its_quota_is_named)
+{
+	uint64_t ns[NETOBS_THREAD_STATES], throttled_ns = 0;
+	const char *end = NULL;
+	struct truth from, until;
+	bool has_rival = false;
+
+	limit_workers(f);
+	watch(f);
+	command(&f->rival, 60000);
+	from = read_truth(&f->worker);
+	command(&f->worker, CPU_MS);
+	while (state_of(f->worker.pid) != 'S') {
+		sweep(f);
+		usleep(1000);
+	}
+	await_answer(&f->worker);
+	until = read_truth(&f->worker);
+	get_times(f, from.at_ns, until.at_ns, ns);
+	assert_about("run", ns[NETOBS_THREAD_RUN], until.run_ns - from.run_ns,
+		     (uint64_t)(until.at_ns - from.at_ns));
+	assert_int_equal(ns[NETOBS_THREAD_STOP], 0);
+	for (uint32_t i = 0; i < f->n; i++) {
+		const struct netobs_queue *queue = &f->queues[i];
+
+		throttled_ns += queue->throttled_ns;
+		assert_true(queue->throttled_ns <= queue->waited_ns);
+		assert_int_equal(!queue->throttled_ns, !*queue->cgroup);
+		if (!queue->throttled_ns)
+			continue;
+		end = strrchr(queue->cgroup, '/');
+		assert_non_null(end);
+		assert_string_equal(end, strrchr(f->group, '/'));
+		has_rival |= find_share(queue, f->rival.pid) || queue->rest;
+	}
+	assert_true(throttled_ns > 0);
+	assert_true(throttled_ns <= read_throttled(f));
+	assert_true(has_rival);
+}
+
+/* ---- Threads of a process ------------------------------------------------------------------ */
+
+struct sleeper {
+	_Atomic pid_t tid;
+	int gate;
+};
+
+static void *sleep_at_gate(void *ctx)
+{
+	struct sleeper *sleeper = ctx;
+	char byte;
+
+	sleeper->tid = gettid();
+	assert_int_equal(read(sleeper->gate, &byte, 1), 0);
+	return NULL;
+}
+
+CASE(all_threads_of_a_process_are_watched)
+{
+	uint64_t ns[NETOBS_THREAD_STATES];
+	struct sleeper sleeper = { 0 };
+	pthread_t thread;
+	int64_t from_ns;
+	int gate[2];
+
+	assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
+	sleeper.gate = gate[0];
+	assert_int_equal(pthread_create(&thread, NULL, sleep_at_gate, &sleeper),
+			 0);
+	await(sleeper.tid && state_of(sleeper.tid) == 'S');
+	threads_watch(f->threads, (uint32_t)getpid(), (uint32_t)gettid(),
+		      clock_boot_ns());
+	from_ns = clock_boot_ns();
+	assert_true(threads_time(f->threads, (uint32_t)sleeper.tid, from_ns,
+				 clock_boot_ns(), ns));
+	assert_int_equal(ns[NETOBS_THREAD_RUN] + ns[NETOBS_THREAD_WAIT] +
+				 ns[NETOBS_THREAD_STOP],
+			 0);
+	close(gate[1]);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	close(gate[0]);
+	/* It ends after that. */
+	await(!threads_time(f->threads, (uint32_t)sleeper.tid, from_ns,
+			    clock_boot_ns(), ns));
 }

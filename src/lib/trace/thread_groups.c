@@ -27,31 +27,24 @@ void thread_groups_open(struct thread_groups *groups,
 
 /* ---- Counters ----------------------------------------------------------------------------- */
 
-/* Both versions: their times have other units. */
 static void read_quota(struct thread_group *group)
 {
 	char text[1024], *line, *rest = text;
 	const ssize_t n = pread(group->fd, text, sizeof(text) - 1, 0);
 	uint64_t value;
 
-	group->before = group->quota;
 	text[n > 0 ? n : 0] = '\0';
-	while ((line = strsep(&rest, "\n"))) {
+	while ((line = strsep(&rest, "\n")))
 		if (sscanf(line, "nr_periods %" SCNu64, &value) == 1)
-			group->quota.periods = value;
+			group->periods = value;
 		else if (sscanf(line, "nr_throttled %" SCNu64, &value) == 1)
-			group->quota.throttled = value;
-		else if (sscanf(line, "throttled_time %" SCNu64, &value) == 1)
-			group->quota.throttled_ns = value;
-		else if (sscanf(line, "throttled_usec %" SCNu64, &value) == 1)
-			group->quota.throttled_ns = value * 1000;
-	}
+			group->throttled = value;
 }
 
 /* The programs look for the groups of all threads: so only for those that have a quota. */
 static void report_quota(struct thread_groups *groups, struct thread_group *group)
 {
-	if (group->is_known || !group->quota.periods)
+	if (group->is_known || !group->periods)
 		return;
 	group->is_known = !bpf_map_update_elem(groups->fd, &group->id,
 					       &group->number, BPF_ANY);
@@ -77,10 +70,11 @@ static struct thread_group *find_group(const struct thread_groups *groups,
 }
 
 void thread_groups_use(struct thread_groups *groups,
-		       const uint64_t ids[THREAD_GROUPS], int64_t now_ns)
+		       const struct thread_member members[THREAD_GROUPS],
+		       int64_t now_ns)
 {
 	for (int i = 0; i < THREAD_GROUPS; i++) {
-		struct thread_group *group = find_group(groups, ids[i]);
+		struct thread_group *group = find_group(groups, members[i].id);
 
 		if (group)
 			group->used_ns = now_ns;
@@ -107,19 +101,23 @@ void thread_groups_read(struct thread_groups *groups, int64_t before_ns)
 
 const struct thread_group *
 thread_groups_throttled(const struct thread_groups *groups,
-			const uint64_t ids[THREAD_GROUPS])
+			struct thread_member members[THREAD_GROUPS],
+			uint64_t *ret_times)
 {
 	const struct thread_group *most = NULL;
-	uint64_t most_ns = 0;
 
+	*ret_times = 0;
 	for (int i = 0; i < THREAD_GROUPS; i++) {
-		const struct thread_group *group = find_group(groups, ids[i]);
-		const uint64_t ns = group ? group->quota.throttled_ns -
-						    group->before.throttled_ns :
-					    0;
+		const struct thread_group *group =
+			find_group(groups, members[i].id);
+		const uint64_t times =
+			group ? group->throttled - members[i].throttled : 0;
 
-		if (ns > most_ns) {
-			most_ns = ns;
+		if (!group)
+			continue;
+		members[i].throttled = group->throttled;
+		if (times > *ret_times) {
+			*ret_times = times;
 			most = group;
 		}
 	}
@@ -152,14 +150,13 @@ static struct thread_group *add_group(struct thread_groups *groups, uint64_t id,
 			 path :
 			 path + len - (sizeof(group->path) - 1));
 	read_quota(group);
-	group->before = group->quota;
 	report_quota(groups, group);
 	return group;
 }
 
-/* @path: below the mount. @return its number; 0: it has no counters, or there are too many groups */
-static uint64_t take_group(struct thread_groups *groups, const char *path,
-			   int64_t now_ns)
+/* @path: below the mount. @return NULL: it has no counters, or there are too many groups */
+static struct thread_group *take_group(struct thread_groups *groups,
+				       const char *path, int64_t now_ns)
 {
 	char directory[2 * CGROUP_PATH_MAX];
 	struct thread_group *group;
@@ -167,12 +164,12 @@ static uint64_t take_group(struct thread_groups *groups, const char *path,
 
 	snprintf(directory, sizeof(directory), "%s%s", groups->mount.point, path);
 	if (lstat(directory, &stat))
-		return 0;
+		return NULL;
 	group = find_group(groups, stat.st_ino) ?:
 			add_group(groups, stat.st_ino, path, directory);
 	if (group)
 		group->used_ns = now_ns;
-	return group ? stat.st_ino : 0;
+	return group;
 }
 
 /* cgroups(7): ID:controllers:path. @return whether the line is of the hierarchy; then it has the path */
@@ -200,13 +197,22 @@ static char *below_mount(const struct thread_groups *groups, char *path)
 								 path + len;
 }
 
+static void join(struct thread_member *member, const struct thread_group *group)
+{
+	if (!group)
+		*member = (struct thread_member){ 0 };
+	else if (member->id != group->id)
+		*member = (struct thread_member){ .id = group->id,
+						  .throttled = group->throttled };
+}
+
 void thread_groups_find(struct thread_groups *groups, uint32_t tid,
-			int64_t now_ns, uint64_t ret_ids[THREAD_GROUPS])
+			int64_t now_ns,
+			struct thread_member members[THREAD_GROUPS])
 {
 	char name[64], line[CGROUP_PATH_MAX], *path = NULL, *slash;
 	FILE *file;
 
-	memset(ret_ids, 0, THREAD_GROUPS * sizeof(*ret_ids));
 	snprintf(name, sizeof(name), "/proc/%u/cgroup", tid);
 	file = groups->kind ? fopen(name, "re") : NULL;
 	while (file && fgets(line, sizeof(line), file) &&
@@ -215,11 +221,13 @@ void thread_groups_find(struct thread_groups *groups, uint32_t tid,
 	if (file)
 		fclose(file);
 	path = path ? below_mount(groups, path) : NULL;
-	for (int i = 0; path && i < THREAD_GROUPS; i++) {
-		slash = strrchr(path, '/');
-		if (!slash || !slash[1])
-			return; /* the root has no quota */
-		ret_ids[i] = take_group(groups, path, now_ns);
+	for (int i = 0; i < THREAD_GROUPS; i++) {
+		slash = path ? strrchr(path, '/') : NULL;
+		if (!slash || !slash[1]) {
+			join(&members[i], NULL); /* the root has no quota */
+			continue;
+		}
+		join(&members[i], take_group(groups, path, now_ns));
 		*slash = '\0';
 	}
 }

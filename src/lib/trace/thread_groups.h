@@ -12,19 +12,21 @@
 
 enum { THREAD_GROUPS = 4 }; /* of a thread, from its own one upwards */
 
-/* Counters of cpu.stat; the first one is 0 as long as the group has no quota. */
-struct thread_quota {
-	uint64_t periods, throttled, throttled_ns;
-};
-
 struct thread_group {
 	uint64_t id; /* the inode of its directory: the kernel's number of the group */
 	uint32_t number;
-	bool is_known; /* to the programs */
-	int fd;	       /* of cpu.stat */
+	bool is_known;	  /* to the programs */
+	int fd;		  /* of cpu.stat, whose counters are the next two */
+	uint64_t periods; /* 0: it has no quota */
+	uint64_t throttled;
 	int64_t used_ns;
-	struct thread_quota quota, before; /* at the last two reads */
-	char path[128];			   /* the end of it */
+	char path[128]; /* the end of it */
+};
+
+/* A group of a thread. */
+struct thread_member {
+	uint64_t id; /* 0: none */
+	uint64_t throttled; /* the group's counter when thread_groups_throttled() was called last */
 };
 
 struct thread_groups {
@@ -40,21 +42,24 @@ struct thread_groups {
 void thread_groups_open(struct thread_groups *groups,
 			struct sched_control *control, int fd);
 
-/** Find the groups of a thread that may have a quota. @ret_ids: 0: none */
+/** Find the groups of a thread that may have a quota. @members: those that it was in before */
 void thread_groups_find(struct thread_groups *groups, uint32_t tid,
-			int64_t now_ns, uint64_t ret_ids[THREAD_GROUPS]);
-
-/** @return the group among @ids that was throttled for the longest time between the last two reads; NULL: none was */
-const struct thread_group *
-thread_groups_throttled(const struct thread_groups *groups,
-			const uint64_t ids[THREAD_GROUPS]);
+			int64_t now_ns,
+			struct thread_member members[THREAD_GROUPS]);
 
 /** Mark groups as those of a watched thread. */
 void thread_groups_use(struct thread_groups *groups,
-		       const uint64_t ids[THREAD_GROUPS], int64_t now_ns);
+		       const struct thread_member members[THREAD_GROUPS],
+		       int64_t now_ns);
 
 /** Read the counters, and forget groups that were not in use since @before_ns. */
 void thread_groups_read(struct thread_groups *groups, int64_t before_ns);
+
+/** @return the group of @members that was throttled most often since the last call; NULL: none was */
+const struct thread_group *
+thread_groups_throttled(const struct thread_groups *groups,
+			struct thread_member members[THREAD_GROUPS],
+			uint64_t *ret_times);
 
 void thread_groups_close(struct thread_groups *groups);
 

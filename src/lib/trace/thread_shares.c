@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define KNOWN_NS (2 * NSEC_PER_SEC)
-#define MEMBERS_NS NSEC_PER_SEC
+#define KEPT_NS (2 * NSEC_PER_SEC)
 
 /* ---- Processes ---------------------------------------------------------------------------- */
 
@@ -66,116 +66,113 @@ const struct thread_process *thread_shares_process(struct thread_shares *shares,
 
 /* ---- Shares ------------------------------------------------------------------------------- */
 
-static int compare(const void *a, const void *b)
+static bool is_group(uint32_t whose)
 {
-	const struct thread_share *one = a, *other = b;
-
-	if (one->key.whose != other->key.whose)
-		return one->key.whose < other->key.whose ? -1 : 1;
-	return (one->share.ns < other->share.ns) -
-	       (one->share.ns > other->share.ns);
+	return whose & SCHED_IS_GROUP;
 }
 
-/* @return the index of the first one of @whose among the first @n, or of where it would be */
-static uint32_t find(const struct thread_shares *shares, uint32_t n,
-		     uint32_t whose)
+static void add(struct thread_shares *shares, const struct sched_share_key *key,
+		const struct sched_share *share, int64_t now_ns)
 {
-	uint32_t low = 0, high = n;
+	const uint32_t i = slots_get(&shares->items, key, sizeof(*key),
+				     sizeof(struct thread_share));
+	struct thread_share *sum;
 
-	while (low < high) {
-		const uint32_t middle = low + (high - low) / 2;
-
-		if (shares->items[middle].key.whose < whose)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	if (i == SLOT_NONE)
+		return;
+	sum = slots_at(&shares->items, i);
+	sum->share.ns += share->ns;
+	sum->recent_ns[shares->reads % THREAD_SHARES_READS] += share->ns;
+	memcpy(sum->share.command, share->command, sizeof(share->command));
+	sum->at_ns = now_ns;
 }
 
-static bool has(const struct thread_shares *shares, uint32_t n, uint32_t whose)
+static void forget(struct thread_shares *shares, uint32_t i)
 {
-	const uint32_t i = find(shares, n, whose);
+	const struct thread_share *share = slots_at(&shares->items, i);
+	const struct sched_share_key key = share->key;
 
-	return i < n && shares->items[i].key.whose == whose;
+	slots_remove(&shares->items, &key);
 }
 
-static bool add(struct thread_shares *shares, const struct thread_share *share)
+/* Subtract what members of groups had a second ago, and drop what is in no record. */
+static void age(struct thread_shares *shares, int64_t now_ns)
 {
-	if (!array_reserve(&shares->items, shares->n, &shares->capacity,
-			   sizeof(*shares->items), 64))
-		return false;
-	shares->items[shares->n++] = *share;
-	return true;
-}
+	for (uint32_t i = shares->items.n; i--;) {
+		struct thread_share *share = slots_at(&shares->items, i);
+		uint64_t *oldest_ns =
+			&share->recent_ns[shares->reads % THREAD_SHARES_READS];
 
-/* Keep the members @before of groups that are not among the first @n. */
-static void keep_members(struct thread_shares *shares, uint32_t n,
-			 const struct thread_share *before, uint32_t n_before,
-			 int64_t now_ns)
-{
-	for (uint32_t i = 0; i < n_before; i++) {
-		const struct thread_share *share = &before[i];
-
-		if (share->key.whose & SCHED_IS_GROUP &&
-		    now_ns - share->at_ns < MEMBERS_NS &&
-		    !has(shares, n, share->key.whose))
-			add(shares, share);
+		if (is_group(share->key.whose))
+			share->share.ns -= *oldest_ns;
+		*oldest_ns = 0;
+		if (now_ns - share->at_ns > KEPT_NS)
+			forget(shares, i);
 	}
 }
 
 void thread_shares_read(struct thread_shares *shares, int fd, int64_t now_ns)
 {
-	cleanup_free struct thread_share *before = TAKE_PTR(shares->items);
-	const uint32_t n_before = shares->n;
-	struct thread_share share = { .at_ns = now_ns };
-	uint32_t n;
+	struct sched_share_key key;
+	struct sched_share share;
 
-	shares->n = shares->capacity = 0;
-	while (shares->n < SCHED_SHARES_MAX &&
-	       !bpf_map_get_next_key(fd, NULL, &share.key)) {
-		if (!bpf_map_lookup_elem(fd, &share.key, &share.share))
-			add(shares, &share);
-		bpf_map_delete_elem(fd, &share.key);
+	shares->reads++;
+	age(shares, now_ns);
+	for (uint32_t n = 0;
+	     n < SCHED_SHARES_MAX && !bpf_map_get_next_key(fd, NULL, &key); n++) {
+		if (!bpf_map_lookup_elem(fd, &key, &share))
+			add(shares, &key, &share, now_ns);
+		bpf_map_delete_elem(fd, &key);
 	}
-	n = shares->n;
-	if (n)
-		qsort(shares->items, n, sizeof(*shares->items), compare);
-	keep_members(shares, n, before, n_before, now_ns);
-	if (shares->n > n)
-		qsort(shares->items, shares->n, sizeof(*shares->items), compare);
 }
 
-static void fill_share(struct thread_shares *shares,
-		       const struct thread_share *from, int64_t now_ns,
-		       struct netobs_queue_share *share)
+/* Put it in its place among the largest ones, of which the last may have to go. */
+static void insert(struct netobs_queue *queue, const struct thread_share *from)
 {
-	share->pid = from->key.pid;
-	share->amount = from->share.ns;
-	memcpy(share->command, from->share.command, sizeof(share->command));
-	memcpy(share->container_id,
-	       thread_shares_process(shares, share->pid, now_ns)->container_id,
-	       sizeof(share->container_id));
+	struct netobs_queue_share *shares = queue->shares;
+	uint32_t i = queue->n_shares;
+
+	queue->amount += from->share.ns;
+	while (i && shares[i - 1].amount < from->share.ns)
+		i--;
+	if (i == NETOBS_QUEUE_SHARES_MAX)
+		return;
+	if (queue->n_shares < NETOBS_QUEUE_SHARES_MAX)
+		queue->n_shares++;
+	memmove(&shares[i + 1], &shares[i],
+		(queue->n_shares - 1 - i) * sizeof(*shares));
+	shares[i] = (struct netobs_queue_share){ .pid = from->key.pid,
+						 .amount = from->share.ns };
+	memcpy(shares[i].command, from->share.command, sizeof(shares[i].command));
 }
 
 void thread_shares_fill(struct thread_shares *shares, uint32_t whose,
 			int64_t now_ns, struct netobs_queue *queue)
 {
-	for (uint32_t i = find(shares, shares->n, whose);
-	     i < shares->n && shares->items[i].key.whose == whose; i++) {
-		const struct thread_share *share = &shares->items[i];
+	for (uint32_t i = shares->items.n; i--;) {
+		const struct thread_share *share = slots_at(&shares->items, i);
 
-		queue->amount += share->share.ns;
-		if (queue->n_shares < NETOBS_QUEUE_SHARES_MAX)
-			fill_share(shares, share, now_ns,
-				   &queue->shares[queue->n_shares++]);
-		else
-			queue->rest += share->share.ns;
+		if (share->key.whose != whose)
+			continue;
+		if (share->key.pid && share->share.ns)
+			insert(queue, share);
+		else if (!share->key.pid)
+			queue->throttled_ns += share->share.ns;
+		if (!is_group(whose))
+			forget(shares, i);
+	}
+	queue->rest = queue->amount;
+	for (uint32_t i = 0; i < queue->n_shares; i++) {
+		struct netobs_queue_share *share = &queue->shares[i];
+
+		queue->rest -= share->amount;
+		memcpy(share->container_id,
+		       thread_shares_process(shares, share->pid, now_ns)->container_id,
+		       sizeof(share->container_id));
 	}
 }
 
 void thread_shares_free(struct thread_shares *shares)
 {
-	free(shares->items);
-	*shares = (struct thread_shares){ 0 };
+	slots_free(&shares->items);
 }

@@ -3,13 +3,17 @@
 #ifndef NETOBS_TRACE_THREAD_SHARES_H
 #define NETOBS_TRACE_THREAD_SHARES_H
 
+#include "base/slots.h"
 #include "bpf/sched.h"
 
 #include <netobs/turn.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { THREAD_PROCESSES_KNOWN = 256 };
+enum {
+	THREAD_PROCESSES_KNOWN = 256,
+	THREAD_SHARES_READS = 4, /* a second: see thread_shares_read() */
+};
 
 /* What /proc said of a process. */
 struct thread_process {
@@ -22,25 +26,30 @@ struct thread_process {
 struct thread_share {
 	struct sched_share_key key;
 	struct sched_share share;
-	int64_t at_ns; /* when it was read */
+	int64_t at_ns;				 /* when some of it was read */
+	uint64_t recent_ns[THREAD_SHARES_READS]; /* of a group: by the read */
 };
 
 /* Zeroes: none. */
 struct thread_shares {
-	struct thread_share *items; /* by key.whose, the largest ones first */
-	uint32_t n, capacity;
+	struct slots items;
+	uint32_t reads;
 	struct thread_process known[THREAD_PROCESSES_KNOWN]; /* by the pid */
 };
 
 /**
- * Move what the programs have noted since the last call here. Members of a group that had no CPU time meanwhile
- * stay for a second: they may have used up its quota before.
+ * Take over what the programs have noted since the last call, 250 ms before.
  *
  * @param fd  the map sched_shares
  */
 void thread_shares_read(struct thread_shares *shares, int fd, int64_t now_ns);
 
-/** Set amount, rest and shares of a record. @whose: as in struct sched_share_key */
+/**
+ * Set amount, rest, shares and throttled_ns of a record. The shares of a thread are forgotten then. Those of a group are
+ * of the last second: it may have used up its quota before the thread waits.
+ *
+ * @param whose  as in struct sched_share_key
+ */
 void thread_shares_fill(struct thread_shares *shares, uint32_t whose,
 			int64_t now_ns, struct netobs_queue *queue);
 

@@ -107,6 +107,11 @@ int64_t thread_times_begin(const struct thread_times *times)
 	return times->n ? time_at(times, 0) : INT64_MAX;
 }
 
+enum sched_thread_state thread_times_state(const struct thread_times *times)
+{
+	return times->n ? state_at(times, times->n - 1) : SCHED_UNKNOWN;
+}
+
 void thread_times_cut(struct thread_times *times, int64_t before_ns)
 {
 	while (times->n > 1 && time_at(times, 1) <= before_ns)

@@ -35,6 +35,9 @@ bool thread_times_sum(const struct thread_times *times, int64_t from_ns,
 /** @return the time from which on the states are known; INT64_MAX: never */
 int64_t thread_times_begin(const struct thread_times *times);
 
+/** @return the last state, which goes on; SCHED_UNKNOWN: nothing is known */
+enum sched_thread_state thread_times_state(const struct thread_times *times);
+
 /** Forget what was before @before_ns. */
 void thread_times_cut(struct thread_times *times, int64_t before_ns);
 

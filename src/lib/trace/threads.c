@@ -27,6 +27,7 @@
 enum {
 	REPORT_MS = 250, /* between records */
 	IDLE_MS = 10000, /* a process is watched on, and changes are kept */
+	OPEN_MS = 1000, /* a thread that is waiting has a record after this time */
 	GROUPS_MS = 1000, /* between looks into which groups a waiting thread is */
 	PROCESS_THREADS = 64,
 	WAIT_PARTS = 100, /* a wait of less than this part of the time has no record */
@@ -39,7 +40,8 @@ struct thread {
 	int64_t begin_ns; /* watched since */
 	int64_t gone_ns;  /* 0: it has not ended */
 	struct thread_times times;
-	uint64_t groups[THREAD_GROUPS];
+	int64_t report_ns; /* its last record is of the time until then */
+	struct thread_member groups[THREAD_GROUPS];
 	int64_t grouped_ns; /* when these were found */
 };
 
@@ -61,7 +63,7 @@ struct threads {
 	int threads_fd, shares_fd, cpus_fd;
 	bool is_attached, is_broken;
 	int64_t read_ns;   /* all changes until then have been read */
-	int64_t report_ns; /* the last records are of the time until then */
+	int64_t report_ns; /* of the last records */
 	uint64_t lost;	   /* changes, so far */
 	uint64_t room;	   /* of thread_times_add() */
 	struct slots threads, processes;
@@ -290,7 +292,7 @@ static void watch_thread(struct threads *threads, uint32_t pid, uint32_t tid,
 	if (thread->pid)
 		return;
 	thread->pid = pid;
-	thread->seen_ns = now_ns;
+	thread->seen_ns = thread->report_ns = now_ns;
 	bpf_map_update_elem(threads->threads_fd, &tid, &unknown, BPF_ANY);
 	set_bit(threads->control->bits, tid);
 	thread->begin_ns = clock_boot_ns();
@@ -443,61 +445,73 @@ static uint64_t waited(const struct thread *thread, int64_t from_ns,
 		       0;
 }
 
-/* Counters of a group are of all CPUs, on which it may be throttled at once. */
-static void fill_throttled(struct netobs_queue *queue,
-			   const struct thread_group *group)
+/* If the thread waited mostly for its group's quota, those are named who have used that up. */
+static void fill_shares(struct threads *threads, struct thread *thread,
+			int64_t now_ns, struct netobs_queue *queue)
 {
-	queue->throttled_ns =
-		min_u64(group->quota.throttled_ns - group->before.throttled_ns,
-			queue->waited_ns);
-	queue->throttled =
-		(uint32_t)(group->quota.throttled - group->before.throttled);
+	uint64_t times;
+	const struct thread_group *group =
+		thread_groups_throttled(&threads->groups, thread->groups, &times);
+
+	thread_shares_fill(&threads->shares, thread->tid, now_ns, queue);
+	queue->throttled_ns = min_u64(queue->throttled_ns, queue->waited_ns);
+	if (!group || !queue->throttled_ns)
+		return;
+	queue->throttled = (uint32_t)times;
 	memcpy(queue->cgroup, group->path, sizeof(queue->cgroup));
+	if (queue->throttled_ns < queue->waited_ns / 2)
+		return;
+	memset(queue->shares, 0, sizeof(queue->shares));
+	queue->n_shares = 0;
+	queue->amount = 0;
+	thread_shares_fill(&threads->shares, group->number | SCHED_IS_GROUP,
+			   now_ns, queue);
 }
 
-/* The group that used up its quota is to blame if the thread waited mostly for that. */
 static void report_thread(struct threads *threads, struct thread *thread,
 			  uint64_t waited_ns, int64_t now_ns)
 {
-	const struct thread_group *group =
-		thread_groups_throttled(&threads->groups, thread->groups);
 	struct netobs_queue queue = {
-		.record = { .sz = sizeof(queue), .time_ns = threads->report_ns },
+		.record = { .sz = sizeof(queue), .time_ns = thread->report_ns },
 		.end_ns = now_ns,
 		.waited_ns = waited_ns,
 		.tid = thread->tid,
 		.pid = thread->pid,
 		.kind = NETOBS_QUEUE_CPU,
 	};
-	uint32_t whose = thread->tid;
 
 	memcpy(queue.command,
 	       thread_shares_process(&threads->shares, thread->pid, now_ns)->command,
 	       sizeof(queue.command));
-	if (group)
-		fill_throttled(&queue, group);
-	if (group && queue.throttled_ns > waited_ns / 2)
-		whose = group->number | SCHED_IS_GROUP;
-	thread_shares_fill(&threads->shares, whose, now_ns, &queue);
+	fill_shares(threads, thread, now_ns, &queue);
 	threads->on_queue(&queue, threads->ctx);
 }
 
-static void find_groups(struct threads *threads, struct thread *thread,
-			bool is_waiting, int64_t now_ns)
+/* Programs note the time of others at its end: so a wait that goes on is for a later record. */
+static void take_thread(struct threads *threads, struct thread *thread,
+			int64_t now_ns)
 {
-	if (is_waiting &&
-	    now_ns - thread->grouped_ns >= GROUPS_MS * NSEC_PER_MSEC) {
-		thread->grouped_ns = now_ns;
-		thread_groups_find(&threads->groups, thread->tid, now_ns,
-				   thread->groups);
+	const int64_t time_ns = now_ns - thread->report_ns;
+	uint64_t waited_ns;
+
+	if (thread_times_state(&thread->times) == SCHED_WAIT &&
+	    time_ns < OPEN_MS * NSEC_PER_MSEC)
+		return;
+	waited_ns = waited(thread, thread->report_ns, now_ns);
+	if (waited_ns > (uint64_t)time_ns / WAIT_PARTS) {
+		if (threads->on_queue)
+			report_thread(threads, thread, waited_ns, now_ns);
+		if (now_ns - thread->grouped_ns >= GROUPS_MS * NSEC_PER_MSEC) {
+			thread->grouped_ns = now_ns;
+			thread_groups_find(&threads->groups, thread->tid,
+					   now_ns, thread->groups);
+		}
 	}
+	thread->report_ns = now_ns;
 }
 
 static void report_waits(struct threads *threads, int64_t now_ns)
 {
-	const uint64_t least_ns =
-		(uint64_t)(now_ns - threads->report_ns) / WAIT_PARTS;
-
 	thread_shares_read(&threads->shares, threads->shares_fd, now_ns);
 	for (uint32_t i = 0; i < threads->threads.n; i++) {
 		const struct thread *thread = slots_at(&threads->threads, i);
@@ -505,15 +519,8 @@ static void report_waits(struct threads *threads, int64_t now_ns)
 		thread_groups_use(&threads->groups, thread->groups, now_ns);
 	}
 	thread_groups_read(&threads->groups, now_ns);
-	for (uint32_t i = 0; i < threads->threads.n; i++) {
-		struct thread *thread = slots_at(&threads->threads, i);
-		const uint64_t waited_ns =
-			waited(thread, threads->report_ns, now_ns);
-
-		if (waited_ns && waited_ns >= least_ns && threads->on_queue)
-			report_thread(threads, thread, waited_ns, now_ns);
-		find_groups(threads, thread, waited_ns >= least_ns, now_ns);
-	}
+	for (uint32_t i = 0; i < threads->threads.n; i++)
+		take_thread(threads, slots_at(&threads->threads, i), now_ns);
 }
 
 void threads_sweep(struct threads *threads, int64_t now_ns)
