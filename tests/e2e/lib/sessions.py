@@ -2,7 +2,6 @@
 """Runs `netobsctl sessions` and reads its output."""
 
 import json
-import os
 import signal
 import struct
 import subprocess
@@ -30,13 +29,15 @@ class Sessions:
             assert line, "netobsctl ended"
             line = self.process.stderr.readline()
 
-    def records(self):
-        """Complete ones so far. The process writes at the offset of the file, so that stays."""
-        size = os.fstat(self.out.fileno()).st_size
-        lines = os.pread(self.out.fileno(), size, 0).splitlines(keepends=True)
-        return [json.loads(line) for line in lines if line.endswith(b"\n")]
+    def records(self, keep=lambda record: record):
+        """
+        Complete ones so far, or what to @keep of each. The process writes at the offset of the file, so
+        that stays.
+        """
+        with open(f"/proc/self/fd/{self.out.fileno()}", "rb") as lines:
+            return [keep(json.loads(line)) for line in lines if line.endswith(b"\n")]
 
-    def stop(self):
+    def stop(self, **options):
         """The records, and the totals."""
         self.process.send_signal(signal.SIGTERM)
         errors = self.process.communicate(timeout=60)[1]
@@ -44,4 +45,4 @@ class Sessions:
         observer.check_sanitizer(errors)
         totals = json.loads(errors.splitlines()[-1])
         self.test.assertEqual(totals["ended"], totals["reported"] + totals["lost"])
-        return self.records(), totals
+        return self.records(**options), totals
