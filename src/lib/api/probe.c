@@ -243,6 +243,18 @@ static const struct probe probes[NETOBS_FEATURES] = {
 
 #undef PROBE
 
+#define BIT_OF(FEATURE) (1ULL << NETOBS_FEATURE_##FEATURE)
+
+/* Features whose outcomes come from loading the programs of one part. */
+static const uint64_t of_sessions = BIT_OF(SESSIONS) | BIT_OF(SESSION_IO) |
+				    BIT_OF(SESSION_ACCEPT) |
+				    BIT_OF(SOCKET_LISTS);
+static const uint64_t of_drops = BIT_OF(DROPS) | BIT_OF(DROP_REASONS);
+static const uint64_t of_trace = BIT_OF(TRACE) | BIT_OF(TRACE_SOCKETS) |
+				 BIT_OF(TRACE_NETFILTER);
+
+#undef BIT_OF
+
 /* @err of a feature whose programs were loaded last, with the kernel's reason. */
 static void set_outcome(struct trial *trial, enum netobs_feature_id feature,
 			int err)
@@ -301,7 +313,9 @@ static void try_trace(struct trial *trial)
 	trace_programs_close(&programs);
 }
 
-static void trial_open(struct trial *trial, const struct log *log)
+/* The programs of features that are all among @disable are not loaded. */
+static void trial_open(struct trial *trial, uint64_t disable,
+		       const struct log *log)
 {
 	static const struct netobs_opts opts = { .max_flows = 1024 };
 	const struct store_options options = { .opts = &opts,
@@ -315,9 +329,12 @@ static void trial_open(struct trial *trial, const struct log *log)
 		err = store_load_programs(&trial->store, NULL, &options.rate, 0,
 					  LINK_ETHERNET, &trial->programs);
 	set_outcome(trial, NETOBS_FEATURE_PROGRAMS, err);
-	try_sessions(trial);
-	try_drops(trial);
-	try_trace(trial);
+	if (of_sessions & ~disable)
+		try_sessions(trial);
+	if (of_drops & ~disable)
+		try_drops(trial);
+	if (of_trace & ~disable)
+		try_trace(trial);
 }
 
 static void trial_close(struct trial *trial)
@@ -376,7 +393,7 @@ int netobs_probe(uint64_t disable,
 
 	if (!ret_features)
 		return -EINVAL;
-	trial_open(&trial, &log);
+	trial_open(&trial, disable, &log);
 	for (int i = 0; i < NETOBS_FEATURES; i++)
 		features[i] = probe_feature(&trial, i, disable >> i & 1);
 	trial_close(&trial);
