@@ -353,7 +353,7 @@ netobs_script_tests(package 1800)
 netobs_kernel_tests(bpf.capture_packets bpf.cgroups bpf.configurations bpf.drain
 	bpf.drops bpf.filter bpf.flow_store bpf.fragments bpf.generation bpf.map
 	bpf.nonlinear bpf.overflow bpf.owner_events bpf.probe bpf.program_set bpf.samples
-	bpf.sessions bpf.verifier bpf.compilers_built e2e.exact e2e.exact_tunnel e2e.once_vlan)
+	bpf.sessions bpf.threads bpf.verifier bpf.compilers_built e2e.exact e2e.exact_tunnel e2e.once_vlan)
 if(NETOBS_VMLINUX_ARCH STREQUAL "x86_64")
 	netobs_vm_test(5.10)
 	netobs_vm_test(6.12)

@@ -380,22 +380,38 @@ find_share(const struct netobs_queue *queue, pid_t pid)
 
 CASE(who_ran_meanwhile_is_named)
 {
-	const struct netobs_queue_share *share;
+	uint64_t ns[NETOBS_THREAD_STATES], waited_ns = 0, amount = 0;
+	bool has_rival = false;
+	struct truth from, until;
 
 	watch(f);
+	from = read_truth(&f->worker);
 	command(&f->rival, 60000);
-	command(&f->worker, 60000);
-	await_by(f->n >= 2, (sweep(f), usleep(1000)));
-	share = find_share(&f->queues[1], f->rival.pid);
-	assert_true(share || f->queues[1].rest);
-	if (share)
-		assert_string_equal(share->command,
+	work_in_turns(f);
+	until = read_truth(&f->worker);
+	threads_sweep(f->threads, until.at_ns + NSEC_PER_SEC);
+	get_times(f, from.at_ns, until.at_ns, ns);
+	for (uint32_t i = 0; i < f->n; i++) {
+		const struct netobs_queue *queue = &f->queues[i];
+		const struct netobs_queue_share *share =
+			find_share(queue, f->rival.pid);
+
+		assert_int_equal(queue->kind, NETOBS_QUEUE_CPU);
+		assert_int_equal(queue->tid, f->worker.pid);
+		assert_string_equal(queue->command,
 				    program_invocation_short_name);
-	assert_int_equal(f->queues[1].tid, f->worker.pid);
-	assert_string_equal(f->queues[1].command, program_invocation_short_name);
-	assert_int_equal(f->queues[1].kind, NETOBS_QUEUE_CPU);
-	assert_about("shares", f->queues[1].amount, f->queues[1].waited_ns,
-		     f->queues[1].waited_ns);
+		if (share)
+			assert_string_equal(share->command,
+					    program_invocation_short_name);
+		has_rival |= share || queue->rest;
+		waited_ns += queue->waited_ns;
+		amount += queue->amount;
+	}
+	assert_true(has_rival);
+	assert_about("waited", waited_ns, ns[NETOBS_THREAD_WAIT],
+		     (uint64_t)(until.at_ns - from.at_ns));
+	assert_about("shares", amount, ns[NETOBS_THREAD_WAIT],
+		     (uint64_t)(until.at_ns - from.at_ns));
 }
 
 /* The quota is for both: the rival has its part of it. */

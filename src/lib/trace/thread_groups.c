@@ -6,7 +6,6 @@
 #include <bpf/bpf.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -127,16 +126,13 @@ thread_groups_throttled(const struct thread_groups *groups,
 /* ---- The groups of a thread --------------------------------------------------------------- */
 
 static struct thread_group *add_group(struct thread_groups *groups, uint64_t id,
-				      const char *path, const char *directory)
+				      const char *path, int directory)
 {
+	cleanup_fd int fd = openat(directory, "cpu.stat", O_RDONLY | O_CLOEXEC);
 	const size_t len = strlen(path);
 	struct thread_group *group;
-	char file[PATH_MAX];
-	cleanup_fd int fd = -1;
 	uint32_t i;
 
-	snprintf(file, sizeof(file), "%s/cpu.stat", directory);
-	fd = open(file, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || groups->groups.n == SCHED_GROUPS_MAX)
 		return NULL;
 	i = slots_get(&groups->groups, &id, sizeof(id), sizeof(*group));
@@ -158,12 +154,14 @@ static struct thread_group *add_group(struct thread_groups *groups, uint64_t id,
 static struct thread_group *take_group(struct thread_groups *groups,
 				       const char *path, int64_t now_ns)
 {
-	char directory[2 * CGROUP_PATH_MAX];
+	char name[2 * CGROUP_PATH_MAX];
 	struct thread_group *group;
+	cleanup_fd int directory = -1;
 	struct stat stat;
 
-	snprintf(directory, sizeof(directory), "%s%s", groups->mount.point, path);
-	if (lstat(directory, &stat))
+	snprintf(name, sizeof(name), "%s%s", groups->mount.point, path);
+	directory = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (directory < 0 || fstat(directory, &stat))
 		return NULL;
 	group = find_group(groups, stat.st_ino) ?:
 			add_group(groups, stat.st_ino, path, directory);
