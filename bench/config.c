@@ -11,7 +11,8 @@
 
 #define QUICK_WIDTH 0.1
 
-static const char *const benches[] = { "datapath", "drain", "export", NULL };
+static const char *const benches[] = { "datapath", "drain", "export", "trace",
+				       NULL };
 
 static const struct args_option options[] = {
 #define SELECT_bench OPTION_SELECTED
@@ -21,11 +22,11 @@ static const struct args_option options[] = {
 
 static const struct args_command command = {
 	.name = "bench",
-	.operands = "[datapath|drain|export [SPEC...]]",
+	.operands = "[datapath|drain|export [SPEC...]|trace]",
 	.summary = "Measure what netobs costs on this host, without using its interfaces",
 	.options = options,
 	.positional =
-		"the benchmarks are datapath, drain and export; name one before the options",
+		"the benchmarks are datapath, drain, export and trace; name one before the options",
 	.operand_list = offsetof(struct config, specs),
 	.notes =
 		"datapath  ns per packet, for netobs, an empty program and the store of the\n"
@@ -33,7 +34,8 @@ static const struct args_command command = {
 		"          between two namespaces, as a ratio to that of empty.\n"
 		"drain     ns per flow from the kernel's table to records, and memory use\n"
 		"export    records/s through sinks, such as 'json:/dev/null' or\n"
-		"          'kafka://HOST/TOPIC'; by default those that need no collector\n",
+		"          'kafka://HOST/TOPIC'; by default those that need no collector\n"
+		"trace     ns per switch of threads, while the tracer watches some\n",
 };
 
 /* ---- Values ------------------------------------------------------------------ */
@@ -160,6 +162,8 @@ static void set_defaults(struct config *config, bool compares)
 	config->width = config->quick ? QUICK_WIDTH : INTERVAL_WIDTH;
 	if (!config->rounds && compares)
 		config->rounds = config->quick ? 100 : 400;
+	if (!config->rounds && config->bench == BENCH_TRACE)
+		config->rounds = config->quick ? 5 : 40;
 	if (!config->rounds)
 		config->rounds = config->quick ? 3 : 5;
 }
@@ -167,7 +171,8 @@ static void set_defaults(struct config *config, bool compares)
 static bool config_complete(struct config *config)
 {
 	const char *foreign = find_foreign(config);
-	bool compares = config->bench != BENCH_DRAIN;
+	bool compares = config->bench == BENCH_DATAPATH ||
+			config->bench == BENCH_EXPORT;
 
 	if (foreign) {
 		args_complain(&command, "%s has no option %s",

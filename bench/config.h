@@ -16,7 +16,7 @@ enum bench_output { OUTPUT_TABLE, OUTPUT_JSON };
 enum { CHOICE_ALL = -1 };
 
 struct config {
-	enum { BENCH_DATAPATH, BENCH_DRAIN, BENCH_EXPORT } bench;
+	enum { BENCH_DATAPATH, BENCH_DRAIN, BENCH_EXPORT, BENCH_TRACE } bench;
 	int output;
 	int distribution; /* 0 uniform, 1 Zipf */
 	const char *stores;
@@ -46,5 +46,6 @@ enum args_result config_parse(int argc, char **argv, struct config *ret_config);
 int datapath_run(const struct config *config);
 int drain_run(const struct config *config);
 int export_run(const struct config *config);
+int trace_run(const struct config *config);
 
 #endif

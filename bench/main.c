@@ -16,6 +16,7 @@ static int (*const benches[])(const struct config *config) = {
 	[BENCH_DATAPATH] = datapath_run,
 	[BENCH_DRAIN] = drain_run,
 	[BENCH_EXPORT] = export_run,
+	[BENCH_TRACE] = trace_run,
 };
 
 static int run_bench(const struct config *config)

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * What a switch of threads costs while the tracer watches some: two processes on one CPU wake each other in turns.
+ * Their CPU time counts, which has that of the programs, and not that of other processes. All subjects have their
+ * turns in each round, in random order.
+ */
+#include "bench.h"
+#include "config.h"
+#include "report.h"
+#include "base/clock.h"
+#include "base/util.h"
+#include "switches.skel.h"
+#include "trace/threads.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { NONE, EMPTY, OTHERS, WATCHED, SUBJECTS };
+
+static const char *const names[SUBJECTS] = { "none", "empty", "not watched",
+					     "watched" };
+
+enum {
+	TURN = 10000, /* switches there and back */
+	IDLE_S = 11,  /* after that long, no thread is watched any more */
+};
+
+/* Two processes, and what they are asked and answer by. */
+struct pair {
+	pid_t pids[2];
+	int commands[2], answers[2], there[2], back[2];
+};
+
+/* ---- The processes ----------------------------------------------------------- */
+
+static void pin(void)
+{
+	cpu_set_t cpus, one;
+
+	CPU_ZERO(&one);
+	sched_getaffinity(0, sizeof(cpus), &cpus);
+	for (int i = CPU_SETSIZE; i-- && !CPU_COUNT(&one);)
+		if (CPU_ISSET(i, &cpus))
+			CPU_SET(i, &one);
+	sched_setaffinity(0, sizeof(one), &one);
+}
+
+static bool pass_byte(int from, int to)
+{
+	char byte = 0;
+
+	return (from < 0 || read(from, &byte, 1) == 1) &&
+	       (to < 0 || write(to, &byte, 1) == 1);
+}
+
+static void lead(const struct pair *pair)
+{
+	while (pass_byte(pair->commands[0], -1)) {
+		for (int i = 0; i < TURN; i++)
+			if (!pass_byte(-1, pair->there[1]) ||
+			    !pass_byte(pair->back[0], -1))
+				return;
+		pass_byte(-1, pair->answers[1]);
+	}
+}
+
+static void follow(const struct pair *pair)
+{
+	while (pass_byte(pair->there[0], pair->back[1]))
+		;
+}
+
+static int start(struct pair *pair)
+{
+	static void (*const work[2])(const struct pair *) = { lead, follow };
+
+	if (pipe(pair->commands) || pipe(pair->answers) || pipe(pair->there) ||
+	    pipe(pair->back))
+		return -errno;
+	for (int i = 0; i < 2; i++) {
+		pair->pids[i] = fork();
+		if (pair->pids[i] < 0)
+			return -errno;
+		if (pair->pids[i])
+			continue;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pin();
+		work[i](pair);
+		_exit(0);
+	}
+	return 0;
+}
+
+static void stop(const struct pair *pair)
+{
+	for (int i = 0; i < 2; i++)
+		if (pair->pids[i] > 0) {
+			kill(pair->pids[i], SIGKILL);
+			waitpid(pair->pids[i], NULL, 0);
+		}
+}
+
+static int64_t cpu_ns(const struct pair *pair)
+{
+	int64_t sum = 0;
+	clockid_t clock;
+
+	for (int i = 0; i < 2; i++)
+		if (!clock_getcpuclockid(pair->pids[i], &clock))
+			sum += clock_ns(clock);
+	return sum;
+}
+
+/* ---- Turns ------------------------------------------------------------------- */
+
+struct subjects {
+	struct pair pair;
+	struct switches_bpf *empty;
+	struct threads *threads;
+};
+
+static int attach(const struct subjects *subjects, int subject)
+{
+	const int64_t now_ns = clock_boot_ns();
+	uint32_t pid = (uint32_t)getpid();
+
+	if (subject == EMPTY)
+		return switches_bpf__attach(subjects->empty);
+	if (subject == OTHERS)
+		threads_watch(subjects->threads, pid, pid, now_ns);
+	for (int i = 0; i < 2 && subject == WATCHED; i++) {
+		pid = (uint32_t)subjects->pair.pids[i];
+		threads_watch(subjects->threads, pid, pid, now_ns);
+	}
+	return subject == NONE || threads_are_attached(subjects->threads) ? 0 :
+									    -EIO;
+}
+
+static void detach(const struct subjects *subjects)
+{
+	switches_bpf__detach(subjects->empty);
+	threads_sweep(subjects->threads, clock_boot_ns() + IDLE_S * NSEC_PER_SEC);
+}
+
+/* A first turn, which does not count, fills the caches. */
+static int take_turn(const struct subjects *subjects, int subject, double *ret_ns)
+{
+	int err = attach(subjects, subject);
+	int64_t before_ns = 0;
+
+	for (int i = 0; !err && i < 2; i++) {
+		before_ns = cpu_ns(&subjects->pair);
+		if (!pass_byte(-1, subjects->pair.commands[1]) ||
+		    !pass_byte(subjects->pair.answers[0], -1))
+			err = -EINTR;
+		threads_sweep(subjects->threads, clock_boot_ns());
+	}
+	*ret_ns = (double)(cpu_ns(&subjects->pair) - before_ns) / (2 * TURN);
+	detach(subjects);
+	return stop_requested() ? -EINTR : err;
+}
+
+/* @samples: of each subject, for each round */
+static int measure(const struct subjects *subjects, uint32_t rounds,
+		   double *samples)
+{
+	int err = 0;
+
+	for (uint32_t round = 0; !err && round < rounds; round++) {
+		const int first = rand() % SUBJECTS;
+
+		for (int i = 0; !err && i < SUBJECTS; i++) {
+			const int subject = (first + i) % SUBJECTS;
+
+			progress_show(names[subject]);
+			err = take_turn(
+				subjects, subject,
+				&samples[(uint32_t)subject * rounds + round]);
+		}
+	}
+	progress_show(NULL);
+	return err;
+}
+
+/* ---- Results ----------------------------------------------------------------- */
+
+static const struct report_column columns[] = {
+	{ "programs", COLUMN_TEXT },
+	{ "ns_per_switch", 0 },
+	{ "over_none", 0 },
+};
+
+/* Of each round, the difference is that of turns next to each other. */
+static void print(const struct config *config, double *samples)
+{
+	struct report report = { .is_json = config->output == OUTPUT_JSON,
+				 .columns = columns,
+				 .n_columns = ARRAY_SIZE(columns) };
+	const uint32_t rounds = config->rounds;
+
+	report_begin(&report,
+		     "Switches of threads, while the tracer watches some",
+		     rounds, NULL);
+	for (uint32_t i = SUBJECTS; i--;)
+		for (uint32_t round = 0; round < rounds; round++)
+			samples[(SUBJECTS + i) * rounds + round] =
+				samples[i * rounds + round] - samples[round];
+	for (uint32_t i = 0; i < SUBJECTS; i++) {
+		const char *const texts[] = { names[i] };
+		const double numbers[] = {
+			summarize(&samples[i * rounds], rounds).median,
+			summarize(&samples[(SUBJECTS + i) * rounds], rounds).median
+		};
+
+		report_row(&report, texts, numbers);
+	}
+	report_end(&report);
+}
+
+int trace_run(const struct config *config)
+{
+	/* Of each subject, and its differences. */
+	cleanup_free double *samples =
+		calloc(2 * SUBJECTS * config->rounds, sizeof(*samples));
+	struct subjects subjects = { .empty = switches_bpf__open_and_load() };
+	int err = subjects.empty && samples ? start(&subjects.pair) : -errno;
+
+	err = err ?: threads_open(&subjects.threads, NULL, NULL, NULL);
+	if (!err)
+		err = measure(&subjects, config->rounds, samples);
+	stop(&subjects.pair);
+	switches_bpf__destroy(subjects.empty);
+	threads_close(subjects.threads);
+	if (!err)
+		print(config, samples);
+	return failure_report("switches of threads", err);
+}
