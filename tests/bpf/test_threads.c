@@ -451,7 +451,9 @@ CASE(a_group_that_has_used_up_its_quota_is_named)
 		has_rival |= find_share(queue, f->rival.pid) || queue->rest;
 	}
 	assert_true(throttled_ns > 0);
-	assert_true(throttled_ns <= read_throttled(f));
+	/* A group may run again when others have had their turns, not at once. */
+	assert_true(throttled_ns <=
+		    read_throttled(f) + (uint64_t)(until.at_ns - from.at_ns) / 10);
 	assert_true(has_rival);
 }
 

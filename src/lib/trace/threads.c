@@ -472,7 +472,9 @@ static void report_thread(struct threads *threads, struct thread *thread,
 			  uint64_t waited_ns, int64_t now_ns)
 {
 	struct netobs_queue queue = {
-		.record = { .sz = sizeof(queue), .time_ns = thread->report_ns },
+		.record = { .sz = sizeof(queue),
+			    .type = NETOBS_RECORD_QUEUE,
+			    .time_ns = thread->report_ns },
 		.end_ns = now_ns,
 		.waited_ns = waited_ns,
 		.tid = thread->tid,

@@ -14,7 +14,7 @@
 
 struct threads;
 
-/** Called for each NETOBS_QUEUE_CPU; its times are of CLOCK_BOOTTIME, and record.type is not set. */
+/** Called for each record NETOBS_QUEUE_CPU, whose times are of CLOCK_BOOTTIME. */
 typedef void threads_fn(struct netobs_queue *queue, void *ctx);
 
 /**

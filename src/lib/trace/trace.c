@@ -46,6 +46,12 @@ static const struct life_ops life_ops;
 
 /* ---- Options --------------------------------------------------------------------------- */
 
+static bool wants(const struct netobs_trace_opts *opts,
+		  enum netobs_record_type type)
+{
+	return opts->records >> type & 1;
+}
+
 static bool is_ring_size(uint32_t bytes)
 {
 	return bytes >= RING_MIN && !(bytes & (bytes - 1));
@@ -175,6 +181,7 @@ static void close_programs(struct trace *trace)
 {
 	trace_hooks_close(&trace->hooks);
 	trace_programs_close(&trace->programs);
+	threads_close(TAKE_PTR(trace->threads));
 }
 
 static void free_traced(struct trace *trace)
@@ -328,6 +335,19 @@ static void sweep_hooks(struct trace *trace)
 	trace->hooks_ns = now_ns + SWEEP_MS * NSEC_PER_MSEC;
 }
 
+static void deliver_queue(struct netobs_queue *queue, void *ctx)
+{
+	struct trace *trace = ctx;
+
+	if (!wants(&trace->opts, NETOBS_RECORD_QUEUE))
+		return;
+	queue->record.time_ns =
+		clock_to_wall(&trace->clock, queue->record.time_ns);
+	queue->end_ns = clock_to_wall(&trace->clock, queue->end_ns);
+	trace->life.delivered++;
+	trace->opts.on_record(&queue->record, trace->opts.user);
+}
+
 /* @return -EAGAIN: there may be more; or 0, or < 0 */
 static int read_reports(struct trace *trace)
 {
@@ -353,6 +373,8 @@ static int on_readable(void *ctx, int fd)
 	if (!r && clock_boot_ns() >= trace->sweep_ns)
 		sweep(trace);
 	sweep_hooks(trace);
+	if (trace->threads)
+		threads_sweep(trace->threads, clock_boot_ns());
 	set_read_timer(trace, r ? 0 : READ_MS);
 	return 0;
 }
@@ -383,6 +405,22 @@ static bool wants_netfilter(const struct netobs_trace_opts *opts)
 {
 	return asks_for_netfilter(opts) &&
 	       !(opts->disable_features >> NETOBS_FEATURE_TRACE_NETFILTER & 1);
+}
+
+/* Turns do without the states of threads if the kernel lacks support. */
+static void open_threads(struct trace *trace)
+{
+	static const struct log silent;
+	int err;
+
+	if (!wants(&trace->opts, NETOBS_RECORD_TURN) &&
+	    !wants(&trace->opts, NETOBS_RECORD_QUEUE))
+		return;
+	err = threads_open(&trace->threads, deliver_queue, trace, &silent);
+	if (err)
+		log_warning(&trace->life.log,
+			    "what threads do stays unknown: %s%s", strerror(-err),
+			    privilege_hint(err, PRIVILEGE_PROGRAMS).text);
 }
 
 /* Tracing goes on without netfilter's hooks if the kernel lacks support. */
@@ -426,6 +464,7 @@ static int open_trace(struct trace *trace)
 	err = err ?: open_hooks(trace);
 	if (err)
 		return err;
+	open_threads(trace);
 	drop_names_open(&trace->names, trace->programs.has_reasons,
 			&trace->life.log);
 	return loop_watch(&trace->life.loop, trace_programs_fd(&trace->programs),

@@ -268,6 +268,10 @@ static void deliver_event(struct trace *trace, struct traced *traced,
 		return;
 	}
 	touch(trace, traced);
+	if (trace->threads && report->has_process)
+		threads_watch(trace->threads, (uint32_t)(report->pid_tgid >> 32),
+			      (uint32_t)report->pid_tgid,
+			      (int64_t)report->time_ns);
 	/* Programs had a higher limit until it was chosen; trace_count_cut() has the rest. */
 	if (is_wanted && traced->n_events++ >= trace->opts.max_events)
 		return;

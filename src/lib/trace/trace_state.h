@@ -12,6 +12,7 @@
 #include "filter/filter.h"
 #include "host/netns.h"
 #include "journeys.h"
+#include "threads.h"
 #include "traced.h"
 #include "who/container_facts.h"
 
@@ -162,8 +163,9 @@ struct trace {
 	struct drop_names names;
 	struct clock clock;
 	struct journeys *journeys; /* NULL: not wanted */
-	struct traced *traced;	   /* by slot */
-	struct trace_room room;	   /* of chosen connections */
+	struct threads *threads; /* NULL: not wanted, or the kernel lacks support */
+	struct traced *traced;	/* by slot */
+	struct trace_room room; /* of chosen connections */
 	struct trace_early early;
 	uint32_t n_chosen;
 	uint32_t n_used;    /* slots, at the last sweep */
