@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What the kernel counts in a network namespace. */
+#ifndef NETOBS_HOST_COUNTERS_H
+#define NETOBS_HOST_COUNTERS_H
+
+#include <stdint.h>
+
+/* Of all time; a counter that the kernel does not have is 0. */
+struct netns_counters {
+	uint64_t listen_overflows;  /* TcpExtListenOverflows */
+	uint64_t listen_drops;	    /* TcpExtListenDrops */
+	uint64_t udp_buffer_errors; /* RcvbufErrors of UDP, over IPv4 and IPv6 */
+	uint64_t conntrack_drops; /* drop, early_drop and insert_failed of nf_conntrack */
+};
+
+/**
+ * Read the counters of a namespace from the files in /proc/net.
+ *
+ * @return 0, or -errno: of netns_enter()
+ */
+int netns_counters_read(int ns_fd, struct netns_counters *ret_counters);
+
+/*
+ * Find a number in such a file. @names: a line with names, and behind it @n lines with numbers to
+ * @base in the order of the names. @return the sum of the numbers of @name
+ */
+uint64_t counters_sum(const char *names, const char *name, int base, uint32_t n);
+
+/** @return the line of @text that begins with @prefix; NULL: there is none */
+const char *counters_line(const char *text, const char *prefix);
+
+/** Visit the sockets of TCP that listen in a namespace. @return 0, or -errno */
+int netns_each_listener(int ns_fd,
+			void (*visit)(void *ctx, uint16_t port, uint32_t queue,
+				      uint32_t limit),
+			void *ctx);
+
+/** Visit the interfaces of a namespace. @changes: how often their carrier has changed. @return 0, or -errno */
+int netns_each_carrier(int ns_fd,
+		       void (*visit)(void *ctx, uint32_t ifindex,
+				     uint32_t changes),
+		       void *ctx);
+
+#endif
