@@ -312,7 +312,10 @@ struct netobs_trace_opts {
 	/** A record of a type in @p records, valid during the call only. */
 	void (*on_record)(const struct netobs_record *record, void *user);
 	/** 1 << NETOBS_RECORD_TRACE: events, struct netobs_trace_event; 1 << NETOBS_RECORD_JOURNEY: journeys,
-	 *  struct netobs_journey, for which nothing is kept otherwise; 0: journeys. */
+	 *  struct netobs_journey, for which nothing is kept otherwise; of turn.h, 1 << NETOBS_RECORD_QUEUE, for
+	 *  which programs look at other packets, too, while traced ones wait in their queue, and
+	 *  1 << NETOBS_RECORD_HOST, both of which need CAP_SYS_ADMIN and CAP_SYS_PTRACE to look into namespaces
+	 *  and at processes of others; 0: journeys. */
 	uint64_t records;
 	/** A log line, without newline; NULL: nothing is logged. */
 	void (*on_log)(int level, const char *message, void *user);

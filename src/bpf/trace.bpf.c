@@ -267,15 +267,25 @@ SEC("tp_btf/qdisc_enqueue")
 int BPF_PROG(netobs_tr_enq, struct Qdisc *qdisc, const struct netdev_queue *txq,
 	     struct sk_buff *skb)
 {
-	return take_leaving(skb, skb->dev, TRACE_ENQUEUE);
+	const __u64 id = config_wants_queues ? queue_id(qdisc, skb->dev) : 0;
+
+	return take_queued(skb, id, TRACE_ENQUEUE);
 }
 
 SEC("tp_btf/qdisc_dequeue")
 int BPF_PROG(netobs_tr_deq, struct Qdisc *qdisc, const struct netdev_queue *txq,
 	     int packets, const struct sk_buff *skb)
 {
+	__u64 id = 0;
+
 	skb = nullable(skb);
-	return skb ? take_leaving(skb, skb->dev, TRACE_DEQUEUE) : 0;
+	if (!skb)
+		return 0;
+	if (config_wants_queues) {
+		id = queue_id(qdisc, skb->dev);
+		note_leaving(id, skb);
+	}
+	return take_queued(skb, id, TRACE_DEQUEUE);
 }
 
 SEC("tp_btf/net_dev_start_xmit")
@@ -308,6 +318,8 @@ int BPF_PROG(netobs_tr_gro, const struct sk_buff *skb)
 SEC("tp_btf/netif_receive_skb")
 int BPF_PROG(netobs_tr_recvd, struct sk_buff *skb)
 {
+	if (config_wants_queues)
+		note_arriving(skb);
 	return take_coming(skb, TRACE_RECEIVE);
 }
 
@@ -396,6 +408,37 @@ SEC("netfilter")
 int netobs_tr_nfend(const struct hook_ctx *ctx)
 {
 	return take_hook(ctx, true);
+}
+
+/* ---- Owners of sockets -------------------------------------------------------------------- */
+
+/* Write a struct queue_owner for each socket of IP that a process has open, in any namespace. */
+SEC("iter/task_file")
+int netobs_tr_owner(struct bpf_iter__task_file *ctx)
+{
+	struct file *file = ctx->file;
+	struct socket *socket = file ? bpf_sock_from_file(file) : NULL;
+	const struct task_struct *task = ctx->task;
+	const struct sock *sk = socket ? socket->sk : NULL;
+	struct queue_owner owner = { 0 };
+	struct ends ends;
+
+	if (!sk || !task ||
+	    (sk->__sk_common.skc_family != AF_INET &&
+	     sk->__sk_common.skc_family != AF_INET6))
+		return 0;
+	read_ends(sk, &ends);
+	owner.socket = (__u64)sk;
+	owner.flow.src = ends.src;
+	owner.flow.dst = ends.dst;
+	owner.flow.src_port = ends.src_port;
+	owner.flow.dst_port = ends.dst_port;
+	owner.flow.proto = BPF_CORE_READ(sk, sk_protocol);
+	owner.netns = sk->__sk_common.skc_net.net->ns.inum;
+	owner.pid = task->tgid;
+	BPF_CORE_READ_INTO(&owner.command, task, group_leader, comm);
+	bpf_seq_write(ctx->meta->seq, &owner, sizeof(owner));
+	return 0;
 }
 
 /* ---- Existing connections --------------------------------------------------------------- */

@@ -131,9 +131,15 @@ enum trace_ends {
 		1 << 3, /* the socket is connected to itself: there is one direction */
 };
 
+enum trace_use {
+	TRACE_FREE,
+	TRACE_TAKEN,
+	TRACE_CHOSEN, /* it is traced, and no candidate */
+};
+
 /* The slot of a connection. */
 struct trace_conn {
-	__u32 is_used; /* a program sets it to take the slot; user space resets it */
+	__u32 is_used; /* enum trace_use: a program takes the slot; user space does the rest */
 	__u32 is_rejected;
 	__u64 id;
 	__u64 max_events; /* 0: TRACE_CANDIDATE_EVENTS */

@@ -220,10 +220,12 @@ static bool wants_netfilter(const struct watch *watch)
 	       watch->options.layer == NETOBS_TRACE_LAYER_IP;
 }
 
-/* Rules about drops look for namespaces by processes, too. */
+/* Rules about drops, and records of queues and hosts, look for namespaces by processes, too. */
 static unsigned int kept_privileges(const struct watch *watch)
 {
-	return wants_netfilter(watch) || alert_rules_need_drops(&watch->rules) ?
+	return wants_netfilter(watch) || alert_rules_need_drops(&watch->rules) ||
+			       trace_outputs_take(&watch->outputs, "queue") ||
+			       trace_outputs_take(&watch->outputs, "host") ?
 		       KEEP_FILES | KEEP_PROCESSES :
 		       KEEP_FILES;
 }
@@ -261,6 +263,10 @@ static int open_trace(struct watch *watch)
 	opts.on_record = on_record;
 	if (wants_events(watch))
 		opts.records |= 1 << NETOBS_RECORD_TRACE;
+	if (trace_outputs_take(&watch->outputs, "queue"))
+		opts.records |= 1 << NETOBS_RECORD_QUEUE;
+	if (trace_outputs_take(&watch->outputs, "host"))
+		opts.records |= 1 << NETOBS_RECORD_HOST;
 	if (wants_journeys(watch) || !opts.records)
 		opts.records |= 1 << NETOBS_RECORD_JOURNEY;
 	opts.on_log = verb_log;

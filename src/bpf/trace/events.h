@@ -70,6 +70,7 @@ struct {
 struct point {
 	const void *buffer;
 	const struct net_device *dev;
+	__u64 queue_id; /* of packets that come to a queue, or leave it; 0: not wanted */
 	__u32 netns;
 	const struct sock *socket;
 	__u32 seq, ack, length, reason; /* as in struct trace_report */

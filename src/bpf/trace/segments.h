@@ -8,6 +8,7 @@
 #include "events.h"
 #include "nat.h"
 #include "plain.h"
+#include "queues.h"
 
 enum {
 	HEADERS_MAX = 256,	      /* bytes of a packet that are parsed */
@@ -485,6 +486,7 @@ static __always_inline int take_segment(const struct sk_buff *skb, __u32 network
 	    find_segment(skb, scratch, point, is_first, &found) &&
 	    is_of_socket(&found, skb, point)) {
 		note_packet(&scratch->pkt, &found, &scratch->ends, point);
+		note_waiting(skb, point, &found, scratch->ends.proto);
 		emit(&found, &scratch->ends, point);
 	}
 	release_scratch(scratch);
@@ -498,6 +500,16 @@ static __always_inline int take_leaving(const struct sk_buff *skb,
 
 	return take_segment(skb, skb->network_header, kind == TRACE_QUEUE,
 			    &point);
+}
+
+static __always_inline int take_queued(const struct sk_buff *skb,
+				       __u64 queue_id, __u8 kind)
+{
+	struct point point = { .kind = kind,
+			       .dev = skb->dev,
+			       .queue_id = queue_id };
+
+	return take_segment(skb, skb->network_header, false, &point);
 }
 
 /* NULL: queues of sockets store other data in place of the device, whose namespace is then not valid. */

@@ -24,6 +24,9 @@ enum {
 	RING_MIN = 64 << 10,
 	EVENTS = 1 << NETOBS_RECORD_TRACE, /* of records */
 	JOURNEYS = 1 << NETOBS_RECORD_JOURNEY,
+	QUEUES_WANTED = 1 << NETOBS_RECORD_QUEUE,
+	HOSTS = 1 << NETOBS_RECORD_HOST,
+	ALL_RECORDS = EVENTS | JOURNEYS | QUEUES_WANTED | HOSTS,
 	SLOTS_PER_CONNECTION = 2,
 	READ_MS = 10,  /* between looks into the ring */
 	SWEEP_MS = 50, /* between looks at all slots, and at all hooks */
@@ -72,8 +75,8 @@ static int check_trace_options(const struct netobs_trace_opts *opts,
 {
 	const struct option_check checks[] = {
 		{ "on_record", "it is not set", !opts->on_record },
-		{ "records", "it has a type that is neither events nor journeys",
-		  opts->records & ~(uint64_t)(EVENTS | JOURNEYS) },
+		{ "records", "it has a type that a tracer does not make",
+		  opts->records & ~(uint64_t)ALL_RECORDS },
 		{ "only_armed", "a process is chosen as well",
 		  opts->only_armed &&
 			  (opts->pid || opts->command || opts->container) },
@@ -179,6 +182,8 @@ int netobs_trace_new(const struct netobs_trace_opts *opts,
 
 static void close_programs(struct trace *trace)
 {
+	queues_close(TAKE_PTR(trace->queues));
+	host_records_close(TAKE_PTR(trace->hosts));
 	trace_hooks_close(&trace->hooks);
 	trace_programs_close(&trace->programs);
 	threads_close(TAKE_PTR(trace->threads));
@@ -331,21 +336,13 @@ static void sweep_hooks(struct trace *trace)
 
 	if (now_ns < trace->hooks_ns)
 		return;
+	if (trace->queues)
+		queues_sweep(trace->queues, now_ns);
+	if (trace->hosts)
+		host_records_sweep(trace->hosts, now_ns,
+				   clock_to_wall(&trace->clock, now_ns));
 	trace_hooks_sweep(&trace->hooks, now_ns);
 	trace->hooks_ns = now_ns + SWEEP_MS * NSEC_PER_MSEC;
-}
-
-static void deliver_queue(struct netobs_queue *queue, void *ctx)
-{
-	struct trace *trace = ctx;
-
-	if (!wants(&trace->opts, NETOBS_RECORD_QUEUE))
-		return;
-	queue->record.time_ns =
-		clock_to_wall(&trace->clock, queue->record.time_ns);
-	queue->end_ns = clock_to_wall(&trace->clock, queue->end_ns);
-	trace->life.delivered++;
-	trace->opts.on_record(&queue->record, trace->opts.user);
 }
 
 /* @return -EAGAIN: there may be more; or 0, or < 0 */
@@ -390,10 +387,10 @@ static uint32_t slots_for(uint32_t connections)
 	return slots;
 }
 
-/* Journeys need all layers. */
+/* Records that are made of events need all layers. */
 static uint32_t layers_for(const struct netobs_trace_opts *opts)
 {
-	return opts->records & JOURNEYS ? LAYERS_ALL : opts->layers;
+	return opts->records & ~(uint64_t)EVENTS ? LAYERS_ALL : opts->layers;
 }
 
 static bool asks_for_netfilter(const struct netobs_trace_opts *opts)
@@ -407,6 +404,35 @@ static bool wants_netfilter(const struct netobs_trace_opts *opts)
 	       !(opts->disable_features >> NETOBS_FEATURE_TRACE_NETFILTER & 1);
 }
 
+static void deliver_queue(struct netobs_queue *queue, void *ctx)
+{
+	struct trace *trace = ctx;
+
+	if (!wants(&trace->opts, NETOBS_RECORD_QUEUE))
+		return;
+	for (uint32_t i = 0; i < queue->n_shares; i++) {
+		struct netobs_queue_share *share = &queue->shares[i];
+
+		if (share->pid)
+			memcpy(share->container_id,
+			       trace_process_names(share->pid).container_id,
+			       sizeof(share->container_id));
+	}
+	trace->life.delivered++;
+	trace->opts.on_record(&queue->record, trace->opts.user);
+}
+
+/* Its times are of CLOCK_BOOTTIME. */
+static void deliver_cpu(struct netobs_queue *queue, void *ctx)
+{
+	const struct trace *trace = ctx;
+
+	queue->record.time_ns =
+		clock_to_wall(&trace->clock, queue->record.time_ns);
+	queue->end_ns = clock_to_wall(&trace->clock, queue->end_ns);
+	deliver_queue(queue, ctx);
+}
+
 /* Turns do without the states of threads if the kernel lacks support. */
 static void open_threads(struct trace *trace)
 {
@@ -416,7 +442,7 @@ static void open_threads(struct trace *trace)
 	if (!wants(&trace->opts, NETOBS_RECORD_TURN) &&
 	    !wants(&trace->opts, NETOBS_RECORD_QUEUE))
 		return;
-	err = threads_open(&trace->threads, deliver_queue, trace, &silent);
+	err = threads_open(&trace->threads, deliver_cpu, trace, &silent);
 	if (err)
 		log_warning(&trace->life.log,
 			    "what threads do stays unknown: %s%s", strerror(-err),
@@ -438,6 +464,27 @@ static int open_hooks(struct trace *trace)
 	return 0;
 }
 
+static void deliver_host(void *ctx, const struct netobs_host *host)
+{
+	struct trace *trace = ctx;
+
+	trace->life.delivered++;
+	trace->opts.on_record(&host->record, trace->opts.user);
+}
+
+static int open_queues(struct trace *trace)
+{
+	int err = 0;
+
+	if (trace->opts.records & QUEUES_WANTED)
+		err = queues_open(&trace->programs, &trace->clock,
+				  deliver_queue, trace, &trace->queues);
+	if (!err && trace->opts.records & HOSTS)
+		err = host_records_open(deliver_host, trace,
+					trace->programs.missing, &trace->hosts);
+	return err;
+}
+
 static int open_trace(struct trace *trace)
 {
 	const struct netobs_trace_opts *opts = &trace->opts;
@@ -450,6 +497,7 @@ static int open_trace(struct trace *trace)
 		.wants_acks = opts->records & EVENTS,
 		.wants_datagrams = trace->wants_datagrams,
 		.wants_netfilter = wants_netfilter(opts),
+		.wants_queues = opts->records & QUEUES_WANTED,
 		.is_idle = opts->only_armed,
 	};
 	int err;
@@ -462,6 +510,7 @@ static int open_trace(struct trace *trace)
 	err = trace_programs_open(&trace->programs, &knobs, on_report, trace,
 				  &trace->life.log);
 	err = err ?: open_hooks(trace);
+	err = err ?: open_queues(trace);
 	if (err)
 		return err;
 	open_threads(trace);

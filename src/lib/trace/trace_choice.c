@@ -238,6 +238,19 @@ static void fill_event(const struct trace *trace, const struct traced *traced,
 				 sizeof(event->cause));
 }
 
+static void note_event(const struct trace *trace,
+		       const struct netobs_trace_event *event, int64_t boot_ns)
+{
+	const bool is_uplink = trace->queues &&
+			       queues_is_uplink(trace->queues, event->netns_inode,
+						event->ifindex);
+
+	if (trace->queues)
+		queues_note(trace->queues, event, boot_ns);
+	if (trace->hosts)
+		host_records_note(trace->hosts, event, is_uplink, boot_ns);
+}
+
 static void hand_over(void *ctx, const struct netobs_trace_event *event)
 {
 	struct trace *trace = ctx;
@@ -282,6 +295,7 @@ static void deliver_event(struct trace *trace, struct traced *traced,
 	if (!is_wanted)
 		return;
 	fill_event(trace, traced, report, offset, &event);
+	note_event(trace, &event, (int64_t)report->time_ns);
 	if (trace->life.state >= LIFE_RUNNING)
 		hand_over(trace, &event);
 	else if (!trace_early_keep(&trace->early, &event))
@@ -423,6 +437,9 @@ static uint64_t count_waiting_cut(const struct trace *trace,
 
 void trace_choose(struct trace *trace, struct traced *traced)
 {
+	struct trace_conn *conn =
+		trace_programs_conn(&trace->programs, traced->id);
+
 	if (trace->n_chosen >= trace->opts.max_connections && !make_room(trace)) {
 		trace->stats.refused_connections++;
 		refuse(trace, traced);
@@ -435,8 +452,8 @@ void trace_choose(struct trace *trace, struct traced *traced)
 	traced->listed_ns = traced->last_ns;
 	TAILQ_INSERT_TAIL(&trace->room, traced, by_idle);
 	traced->is_matching = false;
-	trace_programs_conn(&trace->programs, traced->id)->max_events =
-		trace->opts.max_events;
+	conn->max_events = trace->opts.max_events;
+	conn->is_used = TRACE_CHOSEN;
 	trace->stats.lost_events += traced->n_pending_lost;
 	for (uint32_t i = 0; i < traced->n_pending; i++)
 		deliver_event(trace, traced, &traced->pending[i]);

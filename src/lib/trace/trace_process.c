@@ -68,31 +68,33 @@ static bool has_command(uint32_t pid, const char *command)
 }
 
 /* The path of each hierarchy is behind the second colon: cgroups(7). */
-static bool is_in_container(const char *line, const char *container)
+static struct cgroup_names names_of_line(const char *line)
 {
 	const char *path = strchr(line, ':');
-	struct cgroup_names names;
 
 	path = path ? strchr(path + 1, ':') : NULL;
-	if (!path)
-		return false;
-	names = cgroup_names_of(path + 1);
-	return !strncmp(names.container_id, container, strlen(container));
+	return cgroup_names_of(path ? path + 1 : "");
+}
+
+struct cgroup_names trace_process_names(uint32_t pid)
+{
+	FILE *file = open_of(pid, "cgroup");
+	struct cgroup_names names = { 0 };
+	char line[4096];
+
+	while (file && !*names.container_id && fgets(line, sizeof(line), file)) {
+		line[strcspn(line, "\n")] = '\0';
+		names = names_of_line(line);
+	}
+	if (file)
+		fclose(file);
+	return names;
 }
 
 static bool has_container(uint32_t pid, const char *container)
 {
-	FILE *file = open_of(pid, "cgroup");
-	char line[4096];
-	bool has = false;
-
-	while (file && !has && fgets(line, sizeof(line), file)) {
-		line[strcspn(line, "\n")] = '\0';
-		has = is_in_container(line, container);
-	}
-	if (file)
-		fclose(file);
-	return has;
+	return !strncmp(trace_process_names(pid).container_id, container,
+			strlen(container));
 }
 
 /* ---- The choice ------------------------------------------------------------------------ */

@@ -4,6 +4,7 @@
 #include "base/util.h"
 #include "engine/map.h"
 #include "engine/store.h"
+#include "bpf/queues.h"
 #include "bpf/parse/tunnel.h"
 #include "bpf/store/hash.h"
 #include "trace.skel.h"
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 /* Ids of connections that user space adds; those of programs are lower. */
@@ -77,7 +79,9 @@ static const struct row {
 /* Programs in front of all others at a hook of netfilter, and behind them. */
 static const char *const hook_programs[] = { "netobs_tr_nf", "netobs_tr_nfend" };
 
-static const char *const iterators[] = { "netobs_tr_list", "netobs_tr_init" };
+/* The last one is for queues. */
+static const char *const iterators[] = { "netobs_tr_list", "netobs_tr_init",
+					 "netobs_tr_owner" };
 
 _Static_assert(TRACE_HOOK_LINKS ==
 		       2 * ARRAY_SIZE(hook_programs) * NF_INET_NUMHOOKS,
@@ -133,7 +137,8 @@ static int find_points(struct trace_programs *programs)
 		programs->has_reasons |=
 			!strcmp(rows[i].program, "netobs_tr_why");
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(iterators); i++)
+	for (size_t i = 0;
+	     i < ARRAY_SIZE(iterators) - !programs->knobs.wants_queues; i++)
 		programs->points[set->n_points++] =
 			(struct attach_point){ .program = iterators[i],
 					       .kind = ATTACH_ITERATOR };
@@ -185,6 +190,14 @@ static void choose_programs(const struct trace_programs *programs,
 			object, hook_programs[i]));
 }
 
+static int size_queue_maps(struct bpf_object *object)
+{
+	int err = size_map(object, "trace_left", QUEUES * QUEUE_BUCKETS);
+
+	err = err ?: size_map(object, "trace_arrived", UPLINKS * UPLINK_BUCKETS);
+	return err ?: size_map(object, "trace_senders", QUEUE_SENDERS);
+}
+
 static int prepare_trace(struct bpf_object *object, void *ctx)
 {
 	struct trace_bpf__rodata *rodata =
@@ -207,8 +220,14 @@ static int prepare_trace(struct bpf_object *object, void *ctx)
 	rodata->config_has_nat = programs->has_nat;
 	memcpy((void *)&rodata->config_nat, &programs->nat,
 	       sizeof(programs->nat));
+	rodata->config_wants_queues = knobs->wants_queues;
+	if (knobs->wants_queues &&
+	    getrandom((void *)rodata->config_queue_secret,
+		      sizeof(rodata->config_queue_secret), 0) < 0)
+		return -errno;
 	choose_programs(programs, object);
-	err = size_map(object, "trace_events", knobs->ring_bytes);
+	err = knobs->wants_queues ? size_queue_maps(object) : 0;
+	err = err ?: size_map(object, "trace_events", knobs->ring_bytes);
 	err = err ?: size_map(object, "trace_conns", knobs->slots);
 	if (!knobs->wants_datagrams)
 		err = err ?: size_map(object, "trace_refused", 1);

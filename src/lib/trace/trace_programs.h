@@ -24,6 +24,7 @@ struct trace_knobs {
 	bool wants_acks; /* segments without data */
 	bool wants_datagrams; /* connections of UDP and ICMP that begin */
 	bool wants_netfilter; /* the programs of trace_programs_hook() */
+	bool wants_queues;    /* who fills queues, see bpf/queues.h */
 	bool is_idle; /* only added connections are traced; trace_programs_attach() */
 };
 

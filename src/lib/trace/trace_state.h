@@ -11,7 +11,9 @@
 #include "trace_programs.h"
 #include "filter/filter.h"
 #include "host/netns.h"
+#include "host_records.h"
 #include "journeys.h"
+#include "queues.h"
 #include "threads.h"
 #include "traced.h"
 #include "who/container_facts.h"
@@ -62,6 +64,9 @@ bool trace_process_is_given(const struct trace_process *process);
  */
 bool trace_process_is(struct trace_process *process, uint32_t pid,
 		      const char command[16], const char thread[16]);
+
+/** @return the names of the control group of a process; "": it has none, or has ended */
+struct cgroup_names trace_process_names(uint32_t pid);
 
 /* ---- Hooks of netfilter -------------------------------------------------------------- */
 
@@ -162,7 +167,9 @@ struct trace {
 	struct trace_hooks hooks;
 	struct drop_names names;
 	struct clock clock;
-	struct journeys *journeys; /* NULL: not wanted */
+	struct journeys *journeys; /* NULL: not wanted, also of the next two */
+	struct queues *queues;
+	struct host_records *hosts;
 	struct threads *threads; /* NULL: not wanted, or the kernel lacks support */
 	struct traced *traced;	/* by slot */
 	struct trace_room room; /* of chosen connections */

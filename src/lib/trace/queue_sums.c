@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "queue_sums.h"
+
+#include "base/util.h"
+
+#include <string.h>
+
+/* ---- Sums --------------------------------------------------------------------------- */
+
+void queue_sums_add(struct queue_sums *sums, const struct queue_bucket *bucket)
+{
+	sums->bytes += bucket->bytes;
+	sums->waited_ns += bucket->waited_ns;
+	for (int i = 0; i < QUEUE_SHARES; i++) {
+		const struct queue_sum sum = { bucket->shares[i].id,
+					       bucket->shares[i].bytes };
+		struct queue_sum *its;
+		uint32_t index;
+
+		if (!sum.id)
+			continue;
+		index = slots_get(&sums->flows, &sum.id, sizeof(sum.id),
+				  sizeof(sum));
+		if (index == SLOT_NONE)
+			continue;
+		its = slots_at(&sums->flows, index);
+		its->bytes += sum.bytes;
+	}
+}
+
+uint32_t queue_sums_largest(const struct queue_sums *sums,
+			    struct queue_sum ret_largest[NETOBS_QUEUE_SHARES_MAX])
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < sums->flows.n; i++) {
+		const struct queue_sum *sum = slots_at(&sums->flows, i);
+		uint32_t at = n;
+
+		while (at && ret_largest[at - 1].bytes < sum->bytes)
+			at--;
+		if (at == NETOBS_QUEUE_SHARES_MAX)
+			continue;
+		n += n < NETOBS_QUEUE_SHARES_MAX;
+		memmove(&ret_largest[at + 1], &ret_largest[at],
+			(n - 1 - at) * sizeof(*sum));
+		ret_largest[at] = *sum;
+	}
+	return n;
+}
+
+void queue_sums_clear(struct queue_sums *sums)
+{
+	slots_clear(&sums->flows);
+	sums->bytes = sums->waited_ns = 0;
+}
+
+void queue_sums_free(struct queue_sums *sums)
+{
+	slots_free(&sums->flows);
+	*sums = (struct queue_sums){ 0 };
+}
+
+/* ---- Sockets ------------------------------------------------------------------------ */
+
+static bool is_any(const struct ip_addr *addr)
+{
+	static const uint8_t v4[12] = { [10] = 0xff, 0xff }, zeroes[16];
+
+	return !memcmp(addr, zeroes, sizeof(zeroes)) ||
+	       (!memcmp(addr, v4, sizeof(v4)) &&
+		!memcmp(addr->bytes + sizeof(v4), zeroes, 4));
+}
+
+static bool is_same(const struct ip_addr *one, const struct ip_addr *other)
+{
+	return !memcmp(one, other, sizeof(*one));
+}
+
+enum queue_match queue_match(const struct queue_owner *owner,
+			     const struct queue_sender *sender)
+{
+	const struct queue_flow *flow = &owner->flow, *origin = &sender->origin;
+	const bool is_bound = !is_any(&flow->src);
+
+	if (sender->socket && owner->socket == sender->socket)
+		return QUEUE_SOCKET;
+	if (flow->proto != origin->proto || !flow->src_port ||
+	    flow->src_port != origin->src_port ||
+	    (is_bound && !is_same(&flow->src, &origin->src)))
+		return QUEUE_NO_MATCH;
+	if (!is_any(&flow->dst))
+		return is_same(&flow->dst, &origin->dst) &&
+				       flow->dst_port == origin->dst_port ?
+			       QUEUE_CONNECTED :
+			       QUEUE_NO_MATCH;
+	return is_bound ? QUEUE_ITS_ADDRESS : QUEUE_ANY_ADDRESS;
+}

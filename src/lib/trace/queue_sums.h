@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Sums of buckets, by flow, and the processes that sent the flows. Independent of BPF and the kernel. */
+#ifndef NETOBS_TRACE_QUEUE_SUMS_H
+#define NETOBS_TRACE_QUEUE_SUMS_H
+
+#include "base/slots.h"
+#include "bpf/queues.h"
+
+#include <netobs/turn.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct queue_sum {
+	uint32_t id; /* of the flow */
+	uint64_t bytes;
+};
+
+/* Zeroes: of nothing. */
+struct queue_sums {
+	struct slots flows; /* of struct queue_sum */
+	uint64_t bytes; /* of all flows, also of those that found no place in a bucket */
+	uint64_t waited_ns;
+};
+
+/** Add a bucket. Without memory, its flows are in the bytes alone. */
+void queue_sums_add(struct queue_sums *sums, const struct queue_bucket *bucket);
+
+/** @return how many flows have most bytes, the first one most: NETOBS_QUEUE_SHARES_MAX at most */
+uint32_t queue_sums_largest(const struct queue_sums *sums,
+			    struct queue_sum ret_largest[NETOBS_QUEUE_SHARES_MAX]);
+
+/** Begin again; the memory stays. */
+void queue_sums_clear(struct queue_sums *sums);
+
+void queue_sums_free(struct queue_sums *sums);
+
+/* How well a socket fits a flow; a higher one is better. */
+enum queue_match {
+	QUEUE_NO_MATCH,
+	QUEUE_ANY_ADDRESS, /* it has the port, and sends from any address of its namespace */
+	QUEUE_ITS_ADDRESS, /* it has that address, and sends anywhere */
+	QUEUE_CONNECTED,   /* it is connected to the destination */
+	QUEUE_SOCKET,	   /* the packet had this socket */
+};
+
+enum queue_match queue_match(const struct queue_owner *owner,
+			     const struct queue_sender *sender);
+
+#endif
