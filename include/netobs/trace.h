@@ -107,7 +107,8 @@ enum netobs_trace_field {
 	NETOBS_TRACE_HAS_REASON = 1 << 2, /**< reason, cause: of drops, Linux 5.17 */
 	NETOBS_TRACE_HAS_INITIATOR =
 		1 << 3, /**< the direction 0 is the one that opened the connection */
-	NETOBS_TRACE_HAS_OWNER = 1 << 4 /**< owner_pid, owner_command */
+	NETOBS_TRACE_HAS_OWNER = 1 << 4, /**< owner_pid, owner_command */
+	NETOBS_TRACE_HAS_LIMIT = 1 << 5	 /**< limit */
 };
 
 /** Enough for any event or journey in JSON: netobs_record_json(). */
@@ -143,7 +144,10 @@ struct netobs_trace_event {
 	uint16_t queue;	  /**< of the interface; 0 at points without a packet */
 	uint8_t protocol; /**< 6: TCP, 17: UDP, 1: ICMP, 58: ICMPv6 */
 	uint8_t is_fragment; /**< a part of a datagram */
-	uint16_t reserved[2];
+	/** enum netobs_turn_limit (turn.h): what has kept the socket from sending since its last event with a
+	 *  limit; at "send" and, of the bytes that the receiver of this segment sends itself, at "segment". */
+	uint8_t limit;
+	uint8_t reserved[3];
 	uint64_t buffer; /**< address of the buffer in the kernel; 0: none. Addresses are used again. */
 
 	char command[16]; /**< of that process, as in /proc/PID/comm; it may fill the array */
@@ -158,6 +162,7 @@ struct netobs_trace_event {
 	 *  socket that gets them. With NETOBS_TRACE_HAS_OWNER. */
 	uint32_t owner_pid;
 	char owner_command[16]; /**< of that process */
+	char function[64]; /**< of drops: function of the kernel that drops it; "": not known */
 };
 
 /** Parts of the time of a journey, in the order that bytes pass them; each ends where the next one
@@ -255,6 +260,8 @@ struct netobs_journey {
 	uint32_t src_pid; /**< of the process that wrote: NETOBS_JOURNEY_HAS_SEND */
 	uint32_t dst_pid; /**< of the process that read: NETOBS_JOURNEY_HAS_READ */
 	uint32_t drop_reason; /**< of the last drop: as reason of struct netobs_trace_event; 0: none */
+	uint32_t ip_id; /**< of datagrams: identification of IP; 0: none */
+	uint32_t reserved;
 	char src_command[16]; /**< of that process; it may fill the array */
 	char dst_command[16];
 	char drop_cause[64]; /**< name of the reason of the last drop */
@@ -309,13 +316,18 @@ struct netobs_trace_opts {
 	 *  control group has it; NULL: any */
 	const char *container;
 
+	/** Network namespaces, up to its first NULL: only their events count, those elsewhere in this
+	 *  kernel are of other hosts. Names as of ip-netns(8), or absolute paths, which must exist when the tracer
+	 *  is made; at most 64. NULL: all namespaces */
+	const char *const *netns;
+
 	/** A record of a type in @p records, valid during the call only. */
 	void (*on_record)(const struct netobs_record *record, void *user);
 	/** 1 << NETOBS_RECORD_TRACE: events, struct netobs_trace_event; 1 << NETOBS_RECORD_JOURNEY: journeys,
-	 *  struct netobs_journey, for which nothing is kept otherwise; of turn.h, 1 << NETOBS_RECORD_QUEUE, for
-	 *  which programs look at other packets, too, while traced ones wait in their queue, and
-	 *  1 << NETOBS_RECORD_HOST, both of which need CAP_SYS_ADMIN and CAP_SYS_PTRACE to look into namespaces
-	 *  and at processes of others; 0: journeys. */
+	 *  struct netobs_journey, for which nothing is kept otherwise; of turn.h, 1 << NETOBS_RECORD_TURN, turns that
+	 *  are made of journeys, 1 << NETOBS_RECORD_QUEUE, for which programs look at other packets, too, while
+	 *  traced ones wait in their queue, and 1 << NETOBS_RECORD_HOST; the latter two need CAP_SYS_ADMIN and
+	 *  CAP_SYS_PTRACE to look into namespaces and at processes of others; 0: journeys. */
 	uint64_t records;
 	/** A log line, without newline; NULL: nothing is logged. */
 	void (*on_log)(int level, const char *message, void *user);
@@ -347,6 +359,9 @@ struct netobs_trace_stats {
 	/** Network namespaces with events whose hooks of netfilter have not been attached to; all beyond 1024 count
 	 *  as one */
 	uint64_t unhooked_namespaces;
+	uint64_t turns; /* delivered */
+	/** Left out, because a connection has more than 2 a second: netobs_turn.one_of */
+	uint64_t thinned_turns;
 };
 
 /**

@@ -105,7 +105,8 @@ struct netobs_turn {
 	struct netobs_record record;
 
 	uint64_t connection; /**< the same for all records of a connection, by this tracer */
-	int64_t offset; /**< of the first byte, as in struct netobs_trace_event */
+	int64_t offset; /**< of the first byte, as in struct netobs_trace_event; of a datagram, its number
+			  *  in its direction, from 1 */
 	uint32_t bytes; /**< of the stream; so far, without NETOBS_TURN_HAS_END; at most 2^32 - 1 */
 	uint32_t seq;	/**< of TCP: sequence number of the first byte */
 	uint32_t ip_id; /**< of datagrams: identification of IP; 0: none */

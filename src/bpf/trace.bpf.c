@@ -467,7 +467,8 @@ int netobs_tr_list(struct bpf_iter__task_file *ctx)
 	struct trace_report *report;
 	struct ends ends;
 
-	if (!tp || !task)
+	if (!tp || !task ||
+	    (config_has_spaces && !is_space_wanted(space_of((const void *)tp))))
 		return 0;
 	report = bpf_ringbuf_reserve(&trace_events, sizeof(*report), 0);
 	if (!report)

@@ -19,7 +19,7 @@
 #define CHOICES_outputs(_) "table" _ "json"
 #define CHOICES_drop_keys(_) "reason" _ "flow"
 #define CHOICES_trace_layers(_) "socket" _ "tcp" _ "qdisc" _ "device" _ "ip"
-#define CHOICES_trace_shows(_) "journeys" _ "events" _ "summary"
+#define CHOICES_trace_shows(_) "journeys" _ "events" _ "summary" _ "turns"
 #define CHOICES_metrics_outputs(_) "prometheus" _ "json"
 #define CHOICES_distributions(_) "uniform" _ "zipf"
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <netobs/trace.h>
+#include <netobs/turn.h>
 
 #include "base/clock_ms.h"
 #include "catalogue/fields.h"
@@ -27,7 +28,13 @@
 enum { FOR_DEFAULT_MS = 10000, REFRESH_MS = 1000 };
 
 /* The choices of --show. */
-enum { SHOW_DEFAULT = -1, SHOW_JOURNEYS, SHOW_EVENTS, SHOW_SUMMARY };
+enum {
+	SHOW_DEFAULT = -1,
+	SHOW_JOURNEYS,
+	SHOW_EVENTS,
+	SHOW_SUMMARY,
+	SHOW_TURNS
+};
 
 /* Inode of the initial PID namespace: include/linux/proc_ns.h of the kernel. */
 #define INITIAL_PIDS "pid:[4026531836]"
@@ -41,7 +48,8 @@ struct options {
 	struct netobs_trace_opts traced; /* options without a member of their own here; 0: not given */
 	struct args_list rules; /* rules that connections must break first; none: trace all */
 	struct args_list interfaces; /* interfaces on which rules are evaluated; none: all */
-	uint32_t for_ms; /* after that */
+	uint32_t for_ms;	/* after that */
+	struct args_list netns; /* names of namespaces; none: all */
 	int show;
 	struct args_list filter_words;
 	int layer;	 /* enum netobs_trace_layer: of events; -1: all */
@@ -81,8 +89,8 @@ struct watch {
 	struct alert_rules rules;
 	struct netobs *observer; /* of alerts; NULL: there are no rules */
 	struct trace_outputs outputs;
-	bool counts_journeys; /* by --count; else events */
-	int64_t drawn_ms;     /* when the summary was, on a screen */
+	enum netobs_record_type counted; /* by --count */
+	int64_t drawn_ms;		 /* when the summary was, on a screen */
 	uint64_t shown;
 	bool has_started;
 };
@@ -104,17 +112,21 @@ static void flush_output(struct watch *watch)
 }
 
 /* @return whether it is shown */
-static bool add_event(struct watch *watch)
+static bool add_record(struct watch *watch, const struct netobs_record *record)
 {
-	watch->shown += !watch->counts_journeys;
-	return watch->options.show == SHOW_EVENTS;
-}
+	static const enum netobs_record_type shown[] = {
+		[SHOW_JOURNEYS] = NETOBS_RECORD_JOURNEY,
+		[SHOW_EVENTS] = NETOBS_RECORD_TRACE,
+		[SHOW_SUMMARY] = NETOBS_RECORD_ALERT,
+		[SHOW_TURNS] = NETOBS_RECORD_TURN,
+	};
 
-static bool add_journey(struct watch *watch, const struct netobs_journey *journey)
-{
-	watch->shown += watch->counts_journeys;
-	trace_outputs_sum(&watch->outputs, journey);
-	return watch->options.show == SHOW_JOURNEYS;
+	watch->shown += record->type == watch->counted;
+	if (record->type == NETOBS_RECORD_JOURNEY)
+		trace_outputs_sum(&watch->outputs,
+				  (const struct netobs_journey *)record);
+	return record->type == NETOBS_RECORD_ALERT ||
+	       record->type == shown[watch->options.show];
 }
 
 /* Called by the tracer and the observer of alerts. Alerts are not counted: they are no journeys. */
@@ -122,17 +134,13 @@ static void on_record(const struct netobs_record *record, void *user)
 {
 	const struct netobs_alert *alert = (const struct netobs_alert *)record;
 	struct watch *watch = user;
-	bool is_shown = true;
+	bool is_shown;
 
 	if (record->type == NETOBS_RECORD_ALERT && alert->protocol == IPPROTO_TCP)
 		service_trace_arm(watch->trace, alert, watch->options.for_ms);
 	if (is_full(watch))
 		return;
-	if (record->type == NETOBS_RECORD_TRACE)
-		is_shown = add_event(watch);
-	else if (record->type == NETOBS_RECORD_JOURNEY)
-		is_shown = add_journey(watch,
-				       (const struct netobs_journey *)record);
+	is_shown = add_record(watch, record);
 	output_list_record(&watch->outputs.sinks, record);
 	if (is_shown && trace_outputs_print(&watch->outputs, record) < 0)
 		flush_output(watch);
@@ -235,7 +243,14 @@ static bool wants_journeys(const struct watch *watch)
 	const struct options *wanted = &watch->options;
 
 	return wanted->svg || trace_outputs_take(&watch->outputs, "journey") ||
-	       (watch->outputs.lines && wanted->show != SHOW_EVENTS);
+	       (watch->outputs.lines && wanted->show != SHOW_EVENTS &&
+		wanted->show != SHOW_TURNS);
+}
+
+static bool wants_turns(const struct watch *watch)
+{
+	return watch->options.show == SHOW_TURNS ||
+	       trace_outputs_take(&watch->outputs, "turn");
 }
 
 static bool wants_events(const struct watch *watch)
@@ -260,6 +275,7 @@ static int open_trace(struct watch *watch)
 	opts.netfilter = wants_netfilter(watch);
 	opts.layers = wanted->layer < 0 ? 0 : (uint8_t)(1U << wanted->layer);
 	opts.only_armed = wanted->rules.n > 0;
+	opts.netns = wanted->netns.items;
 	opts.on_record = on_record;
 	if (wants_events(watch))
 		opts.records |= 1 << NETOBS_RECORD_TRACE;
@@ -267,6 +283,8 @@ static int open_trace(struct watch *watch)
 		opts.records |= 1 << NETOBS_RECORD_QUEUE;
 	if (trace_outputs_take(&watch->outputs, "host"))
 		opts.records |= 1 << NETOBS_RECORD_HOST;
+	if (wants_turns(watch))
+		opts.records |= 1 << NETOBS_RECORD_TURN;
 	if (wants_journeys(watch) || !opts.records)
 		opts.records |= 1 << NETOBS_RECORD_JOURNEY;
 	opts.on_log = verb_log;
@@ -351,6 +369,11 @@ static void report_left_out(const struct netobs *trace)
 			"netobsctl trace: netfilter's hooks were not traced in %" PRIu64
 			" network namespaces\n",
 			stats.unhooked_namespaces);
+	if (stats.thinned_turns)
+		fprintf(stderr,
+			"netobsctl trace: %" PRIu64
+			" turns were left out, beyond 2 a second of a connection\n",
+			stats.thinned_turns);
 	if (stats.cut_journeys)
 		fprintf(stderr,
 			"netobsctl trace: %" PRIu64
@@ -380,11 +403,15 @@ static const struct verb_ops trace_ops = {
 static int read_options(struct watch *watch)
 {
 	const struct options *wanted = &watch->options;
-	const bool is_events = wanted->show == SHOW_EVENTS;
 	int err = trace_outputs_read(&watch->outputs, &wanted->outputs,
-				     is_events ? "trace" : "journey");
+				     wanted->show == SHOW_EVENTS ? "trace" :
+				     wanted->show == SHOW_TURNS	 ? "turn" :
+								   "journey");
 
-	watch->counts_journeys = !err && wants_journeys(watch);
+	if (!err)
+		watch->counted = wants_journeys(watch) ? NETOBS_RECORD_JOURNEY :
+				 wants_turns(watch)    ? NETOBS_RECORD_TURN :
+							 NETOBS_RECORD_TRACE;
 	if (err ||
 	    flows_check_names(&command, &wanted->interfaces, "-i") != ARGS_RUN ||
 	    flows_take_rules(&command, &wanted->rules, true, &watch->rules) !=
@@ -460,8 +487,9 @@ static int check_options(const struct options *wanted)
 			      wanted->traced.pid);
 		return EXIT_FAILED;
 	}
-	if (wanted->show == SHOW_EVENTS && wanted->svg)
-		args_complain(&command, "--svg draws journeys, not events");
+	if ((wanted->show == SHOW_EVENTS || wanted->show == SHOW_TURNS) &&
+	    wanted->svg)
+		args_complain(&command, "--svg draws journeys only");
 	else if (wanted->rules.n && (wanted->traced.pid || wanted->traced.command ||
 				     wanted->traced.container))
 		args_complain(
@@ -497,6 +525,7 @@ int cmd_trace(int argc, char **argv)
 	args_list_clear(&wanted->filter_words);
 	args_list_clear(&wanted->outputs);
 	args_list_clear(&wanted->rules);
+	args_list_clear(&wanted->netns);
 	args_list_clear(&wanted->interfaces);
 	return result;
 }

@@ -16,6 +16,7 @@ const volatile __u32 config_slot_mask; /* slots are a power of two */
 const volatile __u32 config_ring_bytes;
 const volatile __u64 config_max_rate; /* events a second on a CPU */
 const volatile __u32 config_points; /* 1 << enum trace_point: points whose events are wanted */
+const volatile bool config_has_spaces; /* only those of trace_spaces count */
 const volatile bool config_wants_netfilter; /* in the namespaces that chosen connections pass */
 
 struct {
@@ -38,6 +39,14 @@ struct {
 	__type(key, __u32);
 	__type(value, struct trace_conn);
 } trace_conns SEC(".maps");
+
+/* Inodes of the network namespaces whose events are wanted. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1); /* user space sets it */
+	__type(key, __u32);
+	__type(value, __u8);
+} trace_spaces SEC(".maps");
 
 /* The number of the last connection; it also chooses the slot. */
 struct {
@@ -80,6 +89,32 @@ struct point {
 	__u8 tcp_flags;
 	bool has_process, is_fragment;
 };
+
+/* ---- Namespaces -------------------------------------------------------------------------- */
+
+static __always_inline bool is_space_wanted(__u32 inode)
+{
+	return !config_has_spaces || bpf_map_lookup_elem(&trace_spaces, &inode);
+}
+
+static __always_inline __u32 space_of(const struct sock *sk)
+{
+	return BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
+}
+
+/* A dropped packet may have a socket, and no interface. */
+static __always_inline bool is_packet_wanted(const struct sk_buff *skb,
+					     const struct net_device *dev)
+{
+	const struct sock *sk;
+
+	if (!config_has_spaces)
+		return true;
+	if (dev)
+		return is_space_wanted(BPF_CORE_READ(dev, nd_net.net, ns.inum));
+	sk = BPF_CORE_READ(skb, sk);
+	return sk && is_space_wanted(space_of(sk));
+}
 
 /* ---- Connections ------------------------------------------------------------------------- */
 

@@ -116,7 +116,7 @@ static __always_inline void note_queued(__u64 socket, __u32 netns)
 	const struct sk_buff_head *queue = receive_queue(sk);
 	const struct sk_buff *skb;
 
-	if (!has_received())
+	if (!has_received() || !is_space_wanted(netns))
 		return;
 	skb = end_of(queue, false);
 	if (!skb) {

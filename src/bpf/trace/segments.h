@@ -474,7 +474,8 @@ static __always_inline int take_segment(const struct sk_buff *skb, __u32 network
 	struct found found = { 0 };
 	__u32 index;
 
-	if (!may_be_taken(skb, network, is_first))
+	if (!may_be_taken(skb, network, is_first) ||
+	    !is_packet_wanted(skb, point->dev))
 		return 0;
 	scratch = claim_scratch(&index);
 	if (!scratch)

@@ -108,7 +108,8 @@ static __always_inline bool find_socket(const struct sock *sk,
 	const __u64 nfct = !has && skb ? known_nfct(skb) : 0;
 	struct trace_tuple tuple;
 
-	if ((!has && !nfct) || !is_tcp(sk))
+	if ((!has && !nfct) || !is_tcp(sk) ||
+	    (config_has_spaces && !is_space_wanted(space_of(sk))))
 		return false;
 	read_ends(sk, ret_ends);
 	fill_tuple(&tuple, ret_ends);

@@ -143,6 +143,52 @@ void trace_line_journey(char buf[TRACE_LINE_MAX],
 	safe_cell(buf);
 }
 
+/* ---- A turn -------------------------------------------------------------------------------- */
+
+/* A time of the last byte, from the beginning on. */
+static void put_stamp(char *line, const struct netobs_turn *turn,
+		      const char *name, int64_t ns)
+{
+	if (!ns)
+		return;
+	put(line, ", %s", name);
+	put_latency(line, (uint64_t)ns - (uint64_t)turn->record.time_ns);
+}
+
+void trace_line_turn(char buf[TRACE_LINE_MAX], const struct netobs_turn *turn)
+{
+	*buf = '\0';
+
+	put_time(buf, turn->record.time_ns);
+	put_protocol(buf, turn->protocol);
+	put_ends(buf, turn->src, turn->src_port, turn->dst, turn->dst_port);
+	put_bytes(buf, turn->offset, turn->bytes);
+	put(buf, " %s in", netobs_turn_kind_name(turn->kind) ?: "?");
+	put_latency(buf, (uint64_t)turn->end_ns - (uint64_t)turn->record.time_ns);
+	put_stamp(buf, turn, "written", turn->written_ns);
+	put_stamp(buf, turn, "sent", turn->sent_ns);
+	put_stamp(buf, turn, "out", turn->out_ns);
+	put_stamp(buf, turn, "in", turn->in_ns);
+	put_stamp(buf, turn, "ready", turn->ready_ns);
+	put_stamp(buf, turn, "read", turn->read_ns);
+	put_stamp(buf, turn, "acked", turn->acked_ns);
+	put_stamp(buf, turn, "answered", turn->answer_ns);
+	if (turn->attempts > 1)
+		put(buf, "; %" PRIu32 " attempts", turn->attempts);
+	if (turn->drops)
+		put(buf, "; %" PRIu32 " dropped %.64s", turn->drops,
+		    turn->drop_cause);
+	if (turn->record.has & NETOBS_TURN_HAS_PROCESS) {
+		put(buf, "; ");
+		put_process(buf, turn->command, turn->pid);
+	}
+	if (turn->one_of > 1)
+		put(buf, "; one of %" PRIu32, turn->one_of);
+	if (!(turn->record.has & NETOBS_TURN_HAS_END))
+		put(buf, "; not over");
+	safe_cell(buf);
+}
+
 /* ---- An event ------------------------------------------------------------------------------ */
 
 static void put_flags(char *line, uint8_t flags)

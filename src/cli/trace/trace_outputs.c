@@ -135,6 +135,8 @@ static void write_line(char line[TRACE_LINE_MAX],
 		trace_line_journey(line, it);
 	else if (record->type == NETOBS_RECORD_TRACE)
 		trace_line_event(line, it);
+	else if (record->type == NETOBS_RECORD_TURN)
+		trace_line_turn(line, it);
 	else
 		trace_line_alert(line, it);
 }

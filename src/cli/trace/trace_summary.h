@@ -10,6 +10,7 @@
 
 #include <netobs/alert.h>
 #include <netobs/journeys.h>
+#include <netobs/turn.h>
 
 /* ---- Journeys and events of a trace, a line of text for each --------------------------- */
 
@@ -25,6 +26,9 @@ void trace_line_journey(char buf[TRACE_LINE_MAX],
 /** "12:34:56.789012345 socket send 10.0.0.1:40000 > 10.0.0.2:80 +0 200 B cpu 1 curl[1234]" */
 void trace_line_event(char buf[TRACE_LINE_MAX],
 		      const struct netobs_trace_event *event);
+
+/** "12:34:56.789012345 10.0.0.1:40000 > 10.0.0.2:80 +0 200 B message in 61.2 us, written 9.0 us, ...; curl[1234]" */
+void trace_line_turn(char buf[TRACE_LINE_MAX], const struct netobs_turn *turn);
 
 /** "12:34:56.789012345 10.0.0.1:40000 > 10.0.0.2:80 alert rtt > 50ms" */
 void trace_line_alert(char buf[TRACE_LINE_MAX], const struct netobs_alert *alert);

@@ -165,6 +165,7 @@ static void deliver_datagram(const struct datagram *datagram,
 	int64_t offset = -1, next;
 
 	ends.datagram = datagram->number;
+	ends.ip_id = datagram->ip_id;
 	ends.has |= NETOBS_TRACE_HAS_OFFSET;
 	ends.has_sender = false; /* it begins at an interface */
 	ends.has_receiver = datagram->is_received;

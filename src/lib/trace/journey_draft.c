@@ -239,6 +239,7 @@ static void begin_journey(struct journey_draft *draft,
 			    .type = NETOBS_RECORD_JOURNEY },
 		.offset = range->offset,
 		.seq = ends->datagram ?: ends->first_seq + (uint32_t)range->offset,
+		.ip_id = ends->ip_id,
 		.n_attempts = way->n_attempts,
 		.acked_ns = acked ? acked->step.time_ns : 0,
 	};

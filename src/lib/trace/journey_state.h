@@ -25,8 +25,11 @@ struct journey_event {
 	int64_t call_end; /* NETOBS_TRACE_SEND: the end of the bytes that the call was to write */
 	uint64_t socket; /* of datagrams, as the next members */
 	uint32_t ip_id, seq;
+	uint32_t tid;
 	bool is_fragment;
 	uint8_t protocol;
+	uint8_t tcp_flags;
+	uint8_t limit;	 /* enum netobs_turn_limit, plus 1; 0: not known */
 	uint32_t reason; /* of drops */
 	bool begins_call;
 	bool ends_call;	  /* the call has returned */
@@ -144,6 +147,7 @@ struct journey_ends {
 	uint8_t direction;
 	uint8_t protocol;
 	uint32_t datagram;     /* number of the datagram; 0: it is a stream */
+	uint32_t ip_id;	       /* of the datagram */
 	uint32_t has;	       /* enum netobs_trace_field */
 	uint32_t first_seq;    /* of the byte at offset 0 */
 	uint32_t sender_netns; /* of the sender's socket; 0: not known */

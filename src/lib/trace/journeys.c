@@ -27,6 +27,8 @@ struct journeys {
 	int64_t newest_ns;
 	uint64_t last_id;
 	struct datagrams *datagrams;
+	journeys_event_fn *on_event; /* or NULL */
+	void *on_event_ctx;
 	struct journey_draft draft;
 };
 
@@ -82,6 +84,13 @@ static bool is_over(const struct direction *direction, uint8_t point)
 	       (point == NETOBS_TRACE_ACKED && !direction->ends.has_receiver);
 }
 
+static void free_taken(struct journeys *journeys, struct journey_event *event)
+{
+	event->direction->n_held--;
+	journeys->n_held--;
+	free(event);
+}
+
 /* Process acknowledgements before other events of the same time. */
 static void take_bytes(struct journeys *journeys, struct journey_event *event)
 {
@@ -92,9 +101,7 @@ static void take_bytes(struct journeys *journeys, struct journey_event *event)
 	if (point == NETOBS_TRACE_ACKED) {
 		direction->now_ns =
 			max_i64(direction->now_ns, event->step.time_ns);
-		direction->n_held--;
-		journeys->n_held--;
-		free(event);
+		free_taken(journeys, event);
 	} else {
 		direction_take(direction, event);
 	}
@@ -109,7 +116,11 @@ static void take_event(struct journey_event *event, void *ctx)
 {
 	struct journeys *journeys = ctx;
 
-	if (journey_is_datagram(event))
+	if (journeys->on_event)
+		journeys->on_event(event, journeys->on_event_ctx);
+	if (event->end == event->offset && !event->socket)
+		free_taken(journeys, event);
+	else if (journey_is_datagram(event))
 		datagrams_take(journeys->datagrams, event, &journeys->draft);
 	else
 		take_bytes(journeys, event);
@@ -195,6 +206,11 @@ static void fill_event(struct journey_event *held, struct journeys *journeys,
 		.socket = event->socket,
 		.ip_id = event->ip_id,
 		.seq = event->seq,
+		.tid = event->tid,
+		.tcp_flags = event->tcp_flags,
+		.limit = event->record.has & NETOBS_TRACE_HAS_LIMIT ?
+				 event->limit + 1 :
+				 0,
 		.is_fragment = event->is_fragment,
 		.reason = event->reason,
 		.id = ++journeys->last_id,
@@ -244,7 +260,8 @@ int journeys_add(struct journeys *journeys, const struct netobs_trace_event *eve
 		return -ENOMEM;
 	direction = &connection->directions[event->direction % DIRECTIONS];
 	learn_ends(&direction->ends, event);
-	if (!has_bytes(event) || event->point >= NETOBS_TRACE_POINTS)
+	if ((!has_bytes(event) && !journeys->on_event) ||
+	    event->point >= NETOBS_TRACE_POINTS)
 		return 0;
 	held = malloc(sizeof(*held));
 	if (!held || direction_reserve(direction) < 0 ||
@@ -366,6 +383,13 @@ int journeys_new(journeys_fn *on_journey, void *ctx,
 	journeys->draft.ctx = ctx;
 	*ret_journeys = TAKE_PTR(journeys);
 	return 0;
+}
+
+void journeys_watch(struct journeys *journeys, journeys_event_fn *on_event,
+		    void *ctx)
+{
+	journeys->on_event = on_event;
+	journeys->on_event_ctx = ctx;
 }
 
 void journeys_free(struct journeys *journeys)

@@ -19,9 +19,18 @@ struct journeys;
 /* The journey's drop_cause is still empty. */
 typedef void journeys_fn(struct netobs_journey *journey, void *ctx);
 
+struct journey_event;
+
+/* An event, also one without bytes, in order of time, before it ends journeys. */
+typedef void journeys_event_fn(const struct journey_event *event, void *ctx);
+
 /** @return 0; -ENOMEM */
 int journeys_new(journeys_fn *on_journey, void *ctx,
 		 struct journeys **ret_journeys);
+
+/** Call @on_event for all events from now on. */
+void journeys_watch(struct journeys *journeys, journeys_event_fn *on_event,
+		    void *ctx);
 
 void journeys_free(struct journeys *journeys);
 

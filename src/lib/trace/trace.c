@@ -26,7 +26,8 @@ enum {
 	JOURNEYS = 1 << NETOBS_RECORD_JOURNEY,
 	QUEUES_WANTED = 1 << NETOBS_RECORD_QUEUE,
 	HOSTS = 1 << NETOBS_RECORD_HOST,
-	ALL_RECORDS = EVENTS | JOURNEYS | QUEUES_WANTED | HOSTS,
+	TURNS = 1 << NETOBS_RECORD_TURN, /* made of journeys */
+	ALL_RECORDS = EVENTS | JOURNEYS | TURNS | QUEUES_WANTED | HOSTS,
 	SLOTS_PER_CONNECTION = 2,
 	READ_MS = 10,  /* between looks into the ring */
 	SWEEP_MS = 50, /* between looks at all slots, and at all hooks */
@@ -92,21 +93,25 @@ static int check_trace_options(const struct netobs_trace_opts *opts,
 	return option_check(checks, ARRAY_SIZE(checks), log);
 }
 
-/* Set the alert for which the journey's connection is traced. */
-static void name_alert(const struct trace *trace, struct netobs_journey *journey)
+void trace_name_alert(const struct trace *trace, uint64_t connection,
+		      int64_t *alert_ns, char alert[64])
 {
-	const struct traced *traced = trace_slot(trace, journey->connection);
+	const struct traced *traced = trace_slot(trace, connection);
 
-	if (traced->id != journey->connection || !traced->alert_ns)
+	if (traced->id != connection || !traced->alert_ns)
 		return;
-	journey->alert_ns = traced->alert_ns;
-	memcpy(journey->alert, traced->alert, sizeof(journey->alert));
+	*alert_ns = traced->alert_ns;
+	memcpy(alert, traced->alert, sizeof(traced->alert));
 }
 
 static void deliver_journey(struct netobs_journey *journey, void *ctx)
 {
 	struct trace *trace = ctx;
 
+	if (trace->turns)
+		turns_join(trace->turns, journey);
+	if (!(trace->opts.records & JOURNEYS))
+		return;
 	if (journey->drop_reason)
 		drop_names_cause(&trace->names, journey->drop_reason,
 				 journey->drop_cause,
@@ -115,7 +120,8 @@ static void deliver_journey(struct netobs_journey *journey, void *ctx)
 	trace->stats.journeys++;
 	trace->stats.complete_journeys += !journey->unknown_parts;
 	trace->life.delivered++;
-	name_alert(trace, journey);
+	trace_name_alert(trace, journey->connection, &journey->alert_ns,
+			 journey->alert);
 	trace->opts.on_record(&journey->record, trace->opts.user);
 }
 
@@ -142,6 +148,28 @@ static int choose_filter(struct trace *trace)
 	return -EINVAL;
 }
 
+/* Find the namespaces that count. */
+static int choose_spaces(struct trace *trace)
+{
+	const char *const *names = trace->opts.netns;
+	const struct log *log = &trace->life.log;
+
+	for (; names && *names; names++) {
+		int err = trace->n_spaces == TRACE_SPACES_MAX ? -E2BIG : 0;
+
+		err = err ?: netns_find(*names, &trace->spaces[trace->n_spaces]);
+		if (err) {
+			log_error(log, "netns: '%s': %s", *names,
+				  err == -E2BIG ? "there are more than 64" :
+						  strerror(-err));
+			return -EINVAL;
+		}
+		trace->n_spaces++;
+	}
+	trace->opts.netns = NULL; /* owned by the caller */
+	return 0;
+}
+
 static int init_trace(struct trace *trace, const struct netobs_trace_opts *opts)
 {
 	int err = sized_check(opts, sizeof(*opts), &trace->life.log);
@@ -151,11 +179,13 @@ static int init_trace(struct trace *trace, const struct netobs_trace_opts *opts)
 		err = trace_process_read(&trace->process, &trace->opts,
 					 &trace->life.log);
 	if (!err)
-		err = choose_filter(trace);
+		err = choose_filter(trace) ?: choose_spaces(trace);
 	trace->opts.filter = NULL; /* owned by the caller, as the next two */
 	trace->opts.command = trace->opts.container = NULL;
-	if (!err && trace->opts.records & JOURNEYS)
+	if (!err && trace->opts.records & (JOURNEYS | TURNS))
 		err = journeys_new(deliver_journey, trace, &trace->journeys);
+	if (!err && trace->opts.records & TURNS)
+		err = trace_turns_new(trace);
 	err = err ?: life_open(&trace->life);
 	if (!err)
 		err = loop_add_timer(&trace->life.loop, CLOCK_BOOTTIME,
@@ -208,6 +238,7 @@ static void free_trace(void *object)
 	close_programs(trace);
 	drop_names_close(&trace->names);
 	journeys_free(trace->journeys);
+	turns_free(trace->turns);
 	filter_free(trace->filter);
 }
 
@@ -326,6 +357,9 @@ static void sweep(struct trace *trace)
 	if (trace->journeys)
 		journeys_advance(trace->journeys,
 				 clock_to_wall(&trace->clock, (int64_t)now_ns));
+	if (trace->turns)
+		turns_advance(trace->turns,
+			      clock_to_wall(&trace->clock, (int64_t)now_ns));
 	trace->sweep_ns = (int64_t)now_ns + SWEEP_MS * NSEC_PER_MSEC;
 }
 
@@ -498,6 +532,8 @@ static int open_trace(struct trace *trace)
 		.wants_datagrams = trace->wants_datagrams,
 		.wants_netfilter = wants_netfilter(opts),
 		.wants_queues = opts->records & QUEUES_WANTED,
+		.spaces = trace->spaces,
+		.n_spaces = trace->n_spaces,
 		.is_idle = opts->only_armed,
 	};
 	int err;
@@ -646,6 +682,8 @@ int netobs_trace_stats_get(const struct netobs *netobs,
 	stats.current_connections = trace->n_chosen;
 	if (trace->journeys)
 		stats.cut_journeys = journeys_count_cut(trace->journeys);
+	if (trace->turns)
+		stats.thinned_turns = turns_count_thinned(trace->turns);
 	add_counts(trace, &stats);
 	for (uint32_t i = 0; trace->traced && i < trace->programs.knobs.slots; i++)
 		if (trace->traced[i].id)

@@ -260,7 +260,9 @@ static void hand_over(void *ctx, const struct netobs_trace_event *event)
 	trace->life.delivered += is_wanted;
 	if (is_wanted && trace->opts.records >> NETOBS_RECORD_TRACE & 1)
 		trace->opts.on_record(&event->record, trace->opts.user);
-	if (trace->journeys && journeys_add(trace->journeys, event))
+	if (trace->turns && turns_note(trace->turns, event))
+		trace->stats.lost_events++;
+	else if (trace->journeys && journeys_add(trace->journeys, event))
 		trace->stats.lost_events++;
 }
 
@@ -354,6 +356,8 @@ void trace_end_connection(struct trace *trace, struct traced *traced)
 		TAILQ_REMOVE(&trace->room, traced, by_idle);
 		if (trace->journeys)
 			journeys_end(trace->journeys, traced->id);
+		if (trace->turns)
+			turns_end(trace->turns, traced->id);
 	}
 	traced_clear(traced);
 }

@@ -212,6 +212,7 @@ static int prepare_trace(struct bpf_object *object, void *ctx)
 	rodata->config_max_rate = knobs->max_rate;
 	rodata->config_ring_bytes = knobs->ring_bytes;
 	rodata->config_points = wanted_points(knobs);
+	rodata->config_has_spaces = knobs->n_spaces;
 	rodata->config_wants_netfilter = knobs->wants_netfilter;
 	rodata->config_wants_acks = knobs->wants_acks;
 	rodata->config_wants_opening = !knobs->is_idle;
@@ -229,9 +230,24 @@ static int prepare_trace(struct bpf_object *object, void *ctx)
 	err = knobs->wants_queues ? size_queue_maps(object) : 0;
 	err = err ?: size_map(object, "trace_events", knobs->ring_bytes);
 	err = err ?: size_map(object, "trace_conns", knobs->slots);
+	if (knobs->n_spaces)
+		err = err ?: size_map(object, "trace_spaces", knobs->n_spaces);
 	if (!knobs->wants_datagrams)
 		err = err ?: size_map(object, "trace_refused", 1);
 	return err ?: size_map(object, "trace_faces", knobs->slots * TRACE_FACES);
+}
+
+/* Until then, no event is wanted. */
+static int name_spaces(const struct trace_programs *programs)
+{
+	const int fd = program_set_map_fd(&programs->set, "trace_spaces");
+	const struct trace_knobs *knobs = &programs->knobs;
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < knobs->n_spaces; i++)
+		err = bpf_map_update_elem(fd, &knobs->spaces[i],
+					  &(uint8_t){ 1 }, BPF_ANY);
+	return err;
 }
 
 static int open_maps(struct trace_programs *programs,
@@ -302,7 +318,7 @@ int trace_programs_open(struct trace_programs *programs,
 		*programs = (struct trace_programs){ 0 };
 		return err;
 	}
-	err = open_maps(programs, on_report, ctx);
+	err = name_spaces(programs) ?: open_maps(programs, on_report, ctx);
 	if (err)
 		trace_programs_close(programs);
 	return err;

@@ -25,6 +25,9 @@ struct trace_knobs {
 	bool wants_datagrams; /* connections of UDP and ICMP that begin */
 	bool wants_netfilter; /* the programs of trace_programs_hook() */
 	bool wants_queues;    /* who fills queues, see bpf/queues.h */
+	/* Only events of these network namespaces, by inode; 0 of them: of all. Stay the caller's. */
+	const uint32_t *spaces;
+	uint32_t n_spaces;
 	bool is_idle; /* only added connections are traced; trace_programs_attach() */
 };
 

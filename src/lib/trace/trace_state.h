@@ -16,6 +16,7 @@
 #include "queues.h"
 #include "threads.h"
 #include "traced.h"
+#include "turns.h"
 #include "who/container_facts.h"
 
 #include <netobs/trace.h>
@@ -38,6 +39,13 @@ struct trace_known_process {
 	uint32_t pid; /* 0: none */
 	bool is_chosen;
 	int64_t until_ns; /* CLOCK_BOOTTIME */
+};
+
+/* Its container, likewise. */
+struct trace_known_container {
+	uint32_t pid; /* 0: none */
+	int64_t until_ns;
+	char id[sizeof(((struct cgroup_names *)NULL)->container_id)];
 };
 
 /* A process must match all members that are set; 0 and "": not set. */
@@ -159,7 +167,9 @@ struct trace {
 	struct netobs_trace_opts opts;
 	struct filter *filter;
 	struct trace_process process;
-	bool wants_datagrams; /* UDP and ICMP may be chosen */
+	bool wants_datagrams;		   /* UDP and ICMP may be chosen */
+	uint32_t spaces[TRACE_SPACES_MAX]; /* namespaces that count; n_spaces 0: all */
+	uint32_t n_spaces;
 	int read_timer;
 	int64_t slice_end_ns, sweep_ns, hooks_ns, list_ns;
 
@@ -167,10 +177,12 @@ struct trace {
 	struct trace_hooks hooks;
 	struct drop_names names;
 	struct clock clock;
-	struct journeys *journeys; /* NULL: not wanted, also of the next two */
+	struct journeys *journeys; /* NULL: not wanted, also by turns, also of the next three */
+	struct turns *turns;
 	struct queues *queues;
 	struct host_records *hosts;
 	struct threads *threads; /* NULL: not wanted, or the kernel lacks support */
+	struct trace_known_container containers[TRACE_PROCESSES_KNOWN]; /* by the pid */
 	struct traced *traced;	/* by slot */
 	struct trace_room room; /* of chosen connections */
 	struct trace_early early;
@@ -183,6 +195,15 @@ struct trace {
 
 /** @return the tracer; NULL: @netobs is none, or NULL */
 struct trace *trace_of(const struct netobs *netobs);
+
+/** Set the alert for which a connection is traced, unless there is none. */
+void trace_name_alert(const struct trace *trace, uint64_t connection,
+		      int64_t *alert_ns, char alert[64]);
+
+/* Turns, if they are wanted. */
+
+/** @return 0; -ENOMEM */
+int trace_turns_new(struct trace *trace);
 
 /** Process a report of a program. */
 void trace_take_report(struct trace *trace, const struct trace_report *report);

@@ -62,6 +62,7 @@ enum {
 	DROP_ORIG_PORTS = NETOBS_DROP_HAS_ORIG_PORTS,
 	TRACE_REASON = NETOBS_TRACE_HAS_REASON,
 	OWNER = NETOBS_TRACE_HAS_OWNER,
+	LIMIT = NETOBS_TRACE_HAS_LIMIT,
 	WROTE = NETOBS_JOURNEY_HAS_SEND,
 	DID_READ = NETOBS_JOURNEY_HAS_READ,
 	ACKED = NETOBS_JOURNEY_HAS_ACKED,
@@ -239,6 +240,8 @@ static const struct row trace_rows[] = {
 	TRACE(owner_command, TEXT, OWNER, owner_command),
 	TRACE(reason_number, NUMBER, TRACE_REASON, reason),
 	TRACE(drop_cause, TEXT, TRACE_REASON, cause),
+	TRACE(drop_function, TEXT, 0, function),
+	TRACE(limit, NUMBER, LIMIT, limit),
 	TRACE(buffer, NUMBER, 0, buffer),
 };
 
@@ -251,6 +254,7 @@ static const struct row journey_rows[] = {
 	JOURNEY(offset, NUMBER, 0, offset),
 	JOURNEY(bytes, NUMBER, 0, length),
 	JOURNEY(seq, NUMBER, 0, seq),
+	JOURNEY(ip_id, NUMBER, 0, ip_id),
 	JOURNEY(proto, NUMBER, 0, protocol),
 	JOURNEY(src_addr, ADDRESS, 0, src),
 	JOURNEY(dst_addr, ADDRESS, 0, dst),

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Turns of a tracer: what only the tracer knows of them. */
+#include "base/util.h"
+#include "trace_state.h"
+
+#include <string.h>
+
+/* Answers expire, as those of trace_process_is(). */
+static const char *find_container(struct trace *trace, uint32_t pid)
+{
+	struct trace_known_container *known =
+		&trace->containers[pid % TRACE_PROCESSES_KNOWN];
+	const int64_t now_ns = clock_boot_ns();
+
+	if (known->pid == pid && now_ns < known->until_ns)
+		return known->id;
+	known->pid = pid;
+	known->until_ns = now_ns + NSEC_PER_SEC;
+	memcpy(known->id, trace_process_names(pid).container_id,
+	       sizeof(known->id));
+	return known->id;
+}
+
+static void deliver_turn(struct netobs_turn *turn, void *ctx)
+{
+	struct trace *trace = ctx;
+
+	trace_name_alert(trace, turn->connection, &turn->alert_ns, turn->alert);
+	if (turn->pid)
+		memcpy(turn->container_id, find_container(trace, turn->pid),
+		       sizeof(turn->container_id));
+	trace->stats.turns++;
+	trace->life.delivered++;
+	trace->opts.on_record(&turn->record, trace->opts.user);
+}
+
+int trace_turns_new(struct trace *trace)
+{
+	const struct turns_ops ops = {
+		.on_turn = deliver_turn,
+		.ctx = trace,
+	};
+	int err = turns_new(&ops, &trace->turns);
+
+	if (!err)
+		journeys_watch(trace->journeys, turns_take, trace->turns);
+	return err;
+}

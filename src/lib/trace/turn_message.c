@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* The record of a message, from the journey of its last byte, and from what its threads did. */
+#include "base/util.h"
+#include "turn_state.h"
+
+#include <string.h>
+
+int64_t *turn_stamp_at(struct netobs_turn *turn, enum turn_stamp stamp)
+{
+	int64_t *const stamps[TURN_STAMPS] = {
+		[STAMP_WRITTEN] = &turn->written_ns,
+		[STAMP_SENT] = &turn->sent_ns,
+		[STAMP_OUT] = &turn->out_ns,
+		[STAMP_IN] = &turn->in_ns,
+		[STAMP_SEGMENT] = &turn->segment_ns,
+		[STAMP_READY] = &turn->ready_ns,
+		[STAMP_READ] = &turn->read_ns,
+		[STAMP_ACKED] = &turn->acked_ns,
+	};
+
+	return stamps[stamp];
+}
+
+void turn_add_span(struct turn_span *spans, uint32_t *n, int64_t from_ns,
+		   int64_t until_ns)
+{
+	if (*n < TURN_SPANS && until_ns > from_ns)
+		spans[(*n)++] = (struct turn_span){ from_ns, until_ns };
+}
+
+/* ---- The journey of the last byte --------------------------------------------------------- */
+
+static bool is_at_uplink(const struct netobs_journey_step *step,
+			 const struct turn_path *path, uint8_t direction)
+{
+	const uint8_t bit = (uint8_t)(1 << (direction & 1));
+
+	for (uint32_t i = 0; i < path->n; i++)
+		if (path->places[i].ifindex == step->ifindex &&
+		    path->places[i].netns == step->netns_inode)
+			return !(path->places[i].after & bit);
+	return true;
+}
+
+static void fill_step(struct netobs_turn *turn,
+		      const struct netobs_journey *journey,
+		      const struct netobs_journey_step *step,
+		      const struct turn_path *path)
+{
+	switch (step->point) {
+	case NETOBS_TRACE_TRANSMIT:
+		if (is_at_uplink(step, path, journey->direction))
+			turn->out_ns = step->time_ns;
+		break;
+	case NETOBS_TRACE_SEGMENT:
+		turn->segment_ns = step->time_ns;
+		break;
+	case NETOBS_TRACE_READY:
+		turn->ready_ns = step->time_ns;
+		break;
+	case NETOBS_TRACE_READ:
+		turn->read_ns = step->time_ns;
+		break;
+	default:
+		break;
+	}
+}
+
+void turn_fill_journey(struct turn_message *message,
+		       const struct netobs_journey *journey,
+		       const struct turn_path *path)
+{
+	struct netobs_turn *turn = &message->turn;
+
+	message->has_journey = true;
+	memcpy(turn->part_ns, journey->part_ns, sizeof(turn->part_ns));
+	turn->unknown_parts = journey->unknown_parts;
+	turn->attempts = journey->n_attempts;
+	if (journey->acked_ns)
+		turn->acked_ns = journey->acked_ns;
+	for (uint32_t i = 0; i < journey->n_steps; i++)
+		if (!journey->steps[i].attempt)
+			fill_step(turn, journey, &journey->steps[i], path);
+}
+
+/* ---- Threads ------------------------------------------------------------------------------- */
+
+/* @return whether the states are known of all spans */
+static bool add_spans(struct netobs_turn *turn, enum netobs_turn_phase phase,
+		      uint32_t tid, const struct turn_span *spans, uint32_t n,
+		      const struct turn_threads *threads)
+{
+	uint64_t ns[NETOBS_THREAD_STATES];
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (!tid || !threads->time(threads->ctx, tid, spans[i].from_ns,
+					   spans[i].until_ns, ns))
+			return false;
+		for (int state = 0; state < NETOBS_THREAD_STATES; state++)
+			turn->thread_ns[phase][state] += ns[state];
+	}
+	return true;
+}
+
+static void fill_threads(struct turn_message *message,
+			 const struct turn_threads *threads)
+{
+	struct netobs_turn *turn = &message->turn;
+	const bool has_both = turn->record.has & NETOBS_TURN_HAS_SEND &&
+			      turn->record.has & NETOBS_TURN_HAS_READ;
+	const uint32_t reader = has_both ? turn->reader_tid : turn->tid;
+	const struct turn_span writing = { turn->record.time_ns,
+					   turn->written_ns },
+			       thinking = { turn->read_ns, turn->answer_ns };
+	bool is_known;
+
+	memset(turn->thread_ns, 0, sizeof(turn->thread_ns));
+	is_known = add_spans(turn, NETOBS_TURN_WRITING, turn->tid,
+			     message->idle, message->n_idle, threads);
+	if (turn->record.has & NETOBS_TURN_HAS_SEND &&
+	    writing.until_ns > writing.from_ns)
+		is_known &= add_spans(turn, NETOBS_TURN_WRITING, turn->tid,
+				      &writing, 1, threads);
+	is_known &= add_spans(turn, NETOBS_TURN_READING, reader,
+			      message->unread, message->n_unread, threads);
+	if (turn->record.has & NETOBS_TURN_HAS_READ && thinking.from_ns &&
+	    thinking.until_ns > thinking.from_ns)
+		is_known &= add_spans(turn, NETOBS_TURN_THINKING, reader,
+				      &thinking, 1, threads);
+	if (is_known)
+		turn->record.has |= NETOBS_TURN_HAS_THREADS;
+	else
+		memset(turn->thread_ns, 0, sizeof(turn->thread_ns));
+}
+
+/* ---- All ----------------------------------------------------------------------------------- */
+
+/* A host has points before its uplink of what it sends, and those behind it of what it gets. */
+static void keep_side(struct netobs_turn *turn)
+{
+	const bool sends = turn->record.has & NETOBS_TURN_HAS_SEND;
+	const bool reads = turn->record.has & NETOBS_TURN_HAS_READ;
+	const bool is_handshake = turn->kind == NETOBS_TURN_CONNECT;
+
+	if (reads) {
+		turn->out_ns = 0;
+		turn->out_bytes = turn->largest_sent = 0;
+	}
+	if (sends && !is_handshake)
+		turn->in_ns = 0;
+	if (sends) {
+		turn->in_bytes = turn->largest_in = 0;
+	} else {
+		turn->sent_ns = 0;
+		turn->sent_bytes = 0;
+	}
+	if (!sends || !reads)
+		return;
+	turn->uplink_ifindex = turn->uplink_netns_inode = 0;
+	memset(turn->uplink, 0, sizeof(turn->uplink));
+}
+
+static void fill_last_time(struct netobs_turn *turn)
+{
+	const int64_t last_ns = turn->end_ns;
+
+	turn->end_ns = max_i64(last_ns, turn->answer_ns);
+	for (int stamp = 0; stamp < TURN_STAMPS; stamp++)
+		turn->end_ns = max_i64(turn->end_ns, *turn_stamp_at(turn, stamp));
+	turn->end_ns = max_i64(turn->end_ns, turn->record.time_ns);
+}
+
+void turn_fill_end(struct turn_message *message,
+		   const struct turn_threads *threads)
+{
+	struct netobs_turn *turn = &message->turn;
+
+	keep_side(turn);
+	fill_last_time(turn);
+	turn->record.has &= ~(uint32_t)NETOBS_TURN_HAS_THREADS;
+	if (threads->time)
+		fill_threads(message, threads);
+}
