@@ -73,6 +73,7 @@ void turn_fill_journey(struct turn_message *message,
 	struct netobs_turn *turn = &message->turn;
 
 	message->has_journey = true;
+	message->journey_end = journey->offset + journey->length;
 	memcpy(turn->part_ns, journey->part_ns, sizeof(turn->part_ns));
 	turn->unknown_parts = journey->unknown_parts;
 	turn->attempts = journey->n_attempts;

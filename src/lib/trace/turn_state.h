@@ -84,6 +84,7 @@ struct turn_message {
 	struct turn_span unread[TURN_SPANS]; /* of more, the rest is left out */
 	struct turn_span idle[TURN_SPANS];   /* of slices */
 	uint32_t n_unread, n_idle;
+	int64_t journey_end; /* offset behind the last byte of its journey */
 	bool has_journey;
 	bool is_decided; /* it is to be delivered: its turn is over, and not left out */
 };

@@ -43,6 +43,7 @@ struct half {
 	struct turn_messages closed;
 	struct turn_message *slice; /* NULL: messages end often enough */
 	int64_t start;
+	bool has_offset; /* 0 is the first byte of the stream */
 	bool has_start, is_sender_here, is_reader_here;
 	bool has_socket; /* tuple and netns are those of the socket */
 	bool has_limits;
@@ -158,7 +159,7 @@ static void fill_connection(struct netobs_turn *turn,
 			    (uint32_t)turn->offset;
 	if (connection->has & NETOBS_TRACE_HAS_INITIATOR)
 		turn->record.has |= NETOBS_TURN_HAS_INITIATOR;
-	if (connection->has & NETOBS_TRACE_HAS_OFFSET)
+	if (half->has_offset)
 		turn->record.has |= NETOBS_TURN_HAS_OFFSET;
 	turn->netns_inode = half->netns;
 	memcpy(turn->src, half->tuple.src, sizeof(turn->src));
@@ -189,6 +190,7 @@ static struct turn_message *new_message(struct turns *turns,
 		.unknown_parts = (1U << NETOBS_JOURNEY_PARTS) - 1,
 	};
 	message->end = INT64_MAX;
+	message->journey_end = INT64_MIN;
 	message->changed_ns = message->told_ns = now_ns;
 	message->cycle = connection->cycle;
 	turns->n_held++;
@@ -341,9 +343,9 @@ static struct turn_message *open_message(struct turns *turns,
 		return half->open;
 	if (!half->has_start) {
 		half->has_start = true;
-		half->start = offset;
+		half->start = half->has_offset ? 0 : offset;
 		for (int stamp = 0; stamp < TURN_STAMPS; stamp++)
-			half->reach[stamp] = offset;
+			half->reach[stamp] = half->start;
 	}
 	if (direction == asking_direction(connection))
 		begin_cycle(connection,
@@ -374,12 +376,26 @@ static bool has_turns(const struct connection *connection)
 	return connection->overlaps < OVERLAPS_MANY;
 }
 
+/* Bytes behind those of the journey have followed, so it does not tell of the last one. */
+static void forget_journey(struct turn_message *message)
+{
+	message->has_journey = false;
+	memset(message->turn.part_ns, 0, sizeof(message->turn.part_ns));
+	message->turn.unknown_parts = (1U << NETOBS_JOURNEY_PARTS) - 1;
+	for (int stamp = 0; stamp < TURN_STAMPS; stamp++)
+		*turn_stamp_at(&message->turn, stamp) = 0;
+}
+
 static void fill_stamps(struct turn_message *message, const struct half *half)
 {
-	for (int stamp = 0; stamp < TURN_STAMPS; stamp++)
-		if (half->reach[stamp] >= message->end)
-			*turn_stamp_at(&message->turn, stamp) =
-				half->reach_ns[stamp];
+	if (message->journey_end < message->end)
+		forget_journey(message);
+	for (int stamp = 0; stamp < TURN_STAMPS; stamp++) {
+		int64_t *at = turn_stamp_at(&message->turn, stamp);
+
+		if (!*at && half->reach[stamp] >= message->end)
+			*at = half->reach_ns[stamp];
+	}
 }
 
 static void set_length(struct turn_message *message, int64_t end)
@@ -599,7 +615,6 @@ static void note_write(struct turns *turns, struct connection *connection,
 		close_message(turns, connection, !direction,
 			      other->reach[STAMP_READ], now_ns, now_ns);
 	half->phase = PHASE_WRITING;
-	spend(half, event->limit ? event->limit - 1 : half->last_limit, now_ns);
 	/* The call may end after the bytes have been read and answered. */
 	if (!half->has_start || event->end > half->start)
 		open_message(turns, connection, direction, event->offset, now_ns);
@@ -1190,6 +1205,8 @@ int turns_note(struct turns *turns, const struct netobs_trace_event *event)
 	connection->first_seq[direction] = event->seq +
 					   !!(event->tcp_flags & FLAG_SYN) -
 					   (uint32_t)event->offset;
+	if (event->record.has & NETOBS_TRACE_HAS_OFFSET)
+		connection->halves[direction].has_offset = true;
 	turn_path_note(&connection->path, event);
 	note_tuple(&connection->halves[direction], event);
 	if (event->point == NETOBS_TRACE_DROP)

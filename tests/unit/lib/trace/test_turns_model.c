@@ -1,0 +1,724 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * Random conversations of two hosts, each with a tracer of its own. The client is in a container behind
+ * masquerading. What the model knows of each message is compared with the records of both hosts.
+ */
+#include "lib_seed.h"
+#include "lib_test.h"
+
+#include "trace/journeys.h"
+#include "trace/turns.h"
+
+enum {
+	US = 1000,
+	MS = 1000 * US,
+	CASES_DEFAULT = 60,
+	TURNS_MOST = 6,
+	MESSAGES_MAX = 2 * TURNS_MOST,
+	EVENTS_MAX = 1 << 16,
+	RECORDS_MAX = 1024,
+	MSS = 1448,
+	/* How far events of two CPUs may be out of order. */
+	DISORDER_NS = 3 * MS,
+	SYN = 2,
+	ACK = 16,
+	CLIENT_PORT = 40000,
+	WIRE_PORT = 50000,
+	SERVER_PORT = 80,
+};
+
+#define START_NS 1700000000000000000LL
+#define CAUSE "SKB_DROP_REASON_NETFILTER_DROP"
+
+/* Interfaces, by the index: what is sent passes these of one host in order, what comes in reverse. */
+enum { IN_CONTAINER = 1, HOST_SIDE, UPLINK };
+
+/* What the model knows of a message at a host. */
+struct truth {
+	int64_t begin_ns, written_ns, sent_ns, out_ns, in_ns, segment_ns,
+		ready_ns, read_ns, acked_ns, answer_ns;
+	int64_t called_ns; /* the call that wrote the last byte began */
+	uint64_t sent, out, in, segment, dropped;
+	uint32_t drops, largest;
+	uint64_t limits[NETOBS_TURN_LIMITS];
+};
+
+struct message {
+	uint8_t direction;
+	int64_t offset;
+	uint32_t bytes;
+	struct truth at[2]; /* the sender's host, and the receiver's */
+};
+
+struct timed {
+	struct netobs_trace_event event;
+	int64_t arrives_ns;
+};
+
+struct host {
+	struct journeys *journeys;
+	struct turns *turns;
+	struct timed *events;
+	uint32_t n;
+	struct netobs_turn got[RECORDS_MAX];
+	uint32_t n_got;
+};
+
+struct world {
+	struct host hosts[2]; /* the client's, and the server's */
+	struct message messages[MESSAGES_MAX];
+	uint32_t n_messages;
+	int64_t now_ns;
+	int64_t limit_ns[2]; /* the last event with a limit, by direction */
+	uint64_t buffer;
+	uint32_t first_seq[2];
+	int64_t ends[2]; /* of the streams */
+};
+
+static bool one_in(uint32_t n)
+{
+	return !test_below(n);
+}
+
+static int64_t some_us(uint32_t n)
+{
+	return US + test_below(n * US);
+}
+
+/* ---- Events -------------------------------------------------------------------------------- */
+
+/* The client's address and port are translated at its uplink. */
+static void fill_tuple(struct netobs_trace_event *event, bool is_wire)
+{
+	const uint8_t client[16] = { [10] = 0xff, 0xff, 10,
+				     0,		  0,	is_wire ? 9 : 2 },
+		      server[16] = { [10] = 0xff, 0xff, 10, 1, 0, 2 };
+	const uint16_t port = is_wire ? WIRE_PORT : CLIENT_PORT;
+
+	memcpy(event->src, event->direction ? server : client, 16);
+	memcpy(event->dst, event->direction ? client : server, 16);
+	event->src_port = event->direction ? SERVER_PORT : port;
+	event->dst_port = event->direction ? port : SERVER_PORT;
+}
+
+static struct netobs_trace_event *add(struct world *world, int host,
+				      uint8_t direction, uint8_t point,
+				      int64_t ns, int64_t from, int64_t to)
+{
+	struct host *at = &world->hosts[host];
+	struct timed *timed;
+
+	assert_true(at->n < EVENTS_MAX);
+	timed = &at->events[at->n++];
+	*timed = (struct timed){
+		.event = { .record = { .sz = sizeof(timed->event),
+				       .has = NETOBS_TRACE_HAS_OFFSET |
+					      NETOBS_TRACE_HAS_INITIATOR,
+				       .time_ns = START_NS + ns },
+			   .connection = 7,
+			   .direction = direction,
+			   .protocol = 6,
+			   .offset = from,
+			   .length = (uint32_t)(to - from),
+			   .seq = world->first_seq[direction] + (uint32_t)from,
+			   .netns_inode = host ? 20 : 10,
+			   .point = point,
+			   .pid = 100 + (uint32_t)host,
+			   .tid = 200 + (uint32_t)host },
+		.arrives_ns = ns + (one_in(3) ? test_below(DISORDER_NS) : 0),
+	};
+	fill_tuple(&timed->event, host);
+	return &timed->event;
+}
+
+static struct netobs_trace_event *add_at(struct world *world, int host,
+					 uint8_t direction, uint8_t point,
+					 int64_t ns, int64_t from, int64_t to,
+					 uint32_t interface, uint64_t buffer,
+					 uint8_t flags)
+{
+	struct netobs_trace_event *event =
+		add(world, host, direction, point, ns, from, to);
+
+	event->ifindex = interface;
+	event->buffer = buffer;
+	event->tcp_flags = flags;
+	event->seq -= flags & SYN ? 1 : 0;
+	if (interface != IN_CONTAINER)
+		event->netns_inode = host ? 20 : 11;
+	fill_tuple(event, host || interface == UPLINK);
+	return event;
+}
+
+/* The server has no container. */
+static uint32_t first_interface(int host)
+{
+	return host ? UPLINK : IN_CONTAINER;
+}
+
+/* A packet leaves a host. @return when it was at the uplink's driver; -1: the host dropped it */
+static int64_t leave(struct world *world, int host, uint8_t direction,
+		     int64_t ns, int64_t from, int64_t to, uint64_t buffer,
+		     bool is_dropped, uint8_t flags)
+{
+	for (uint32_t i = first_interface(host); i <= UPLINK; i++) {
+		if (is_dropped && i == UPLINK) {
+			struct netobs_trace_event *event = add_at(
+				world, host, direction, NETOBS_TRACE_DROP, ns,
+				from, to, host ? 0 : HOST_SIDE, buffer, flags);
+
+			event->reason = 9;
+			event->record.has |= NETOBS_TRACE_HAS_REASON;
+			strcpy(event->cause, CAUSE);
+			return -1;
+		}
+		if (i == HOST_SIDE) {
+			add_at(world, host, direction, NETOBS_TRACE_ARRIVE, ns,
+			       from, to, i, buffer, flags);
+			ns += some_us(5);
+			continue;
+		}
+		add_at(world, host, direction, NETOBS_TRACE_QUEUE, ns, from, to,
+		       i, buffer, flags);
+		ns += some_us(20);
+		add_at(world, host, direction, NETOBS_TRACE_TRANSMIT, ns, from,
+		       to, i, buffer, flags);
+		ns += i < UPLINK ? some_us(3) : 0;
+	}
+	return ns;
+}
+
+/* A packet comes to a host. @return when TCP has it */
+static int64_t come(struct world *world, int host, uint8_t direction, int64_t ns,
+		    int64_t from, int64_t to, uint64_t buffer, uint8_t flags)
+{
+	for (uint32_t i = UPLINK; i >= first_interface(host); i--) {
+		if (i == HOST_SIDE) {
+			add_at(world, host, direction, NETOBS_TRACE_QUEUE, ns,
+			       from, to, i, buffer, flags);
+			ns += some_us(3);
+			add_at(world, host, direction, NETOBS_TRACE_TRANSMIT,
+			       ns, from, to, i, buffer, flags);
+		} else {
+			add_at(world, host, direction, NETOBS_TRACE_ARRIVE, ns,
+			       from, to, i, buffer, flags);
+			ns += some_us(3);
+			add_at(world, host, direction, NETOBS_TRACE_RECEIVE, ns,
+			       from, to, i, buffer, flags);
+		}
+		ns += some_us(10);
+	}
+	return ns;
+}
+
+/* An acknowledgment without data comes to the sender, and shows what limits it. */
+static void add_limit(struct world *world, int host, uint8_t direction,
+		      int64_t ns, uint8_t limit, struct truth *truth)
+{
+	struct netobs_trace_event *event =
+		add(world, host, !direction, NETOBS_TRACE_SEGMENT, ns,
+		    world->ends[!direction], world->ends[!direction]);
+
+	event->record.has |= NETOBS_TRACE_HAS_LIMIT;
+	event->limit = limit;
+	truth->limits[limit] += (uint64_t)(ns - world->limit_ns[direction]);
+	world->limit_ns[direction] = ns;
+}
+
+/* ---- The model ------------------------------------------------------------------------------ */
+
+struct segment {
+	int64_t from, to;
+	int64_t taken_ns;	    /* TCP of the receiver has it */
+	int64_t ready_ns, acked_ns; /* all before it, too */
+	int64_t segment_ns;
+};
+
+static void count_attempt(struct truth *sender, struct truth *receiver,
+			  uint32_t bytes, bool is_dropped, bool has_arrived)
+{
+	sender->sent += bytes;
+	if (is_dropped) {
+		sender->dropped += bytes;
+		sender->drops++;
+		return;
+	}
+	sender->out += bytes;
+	sender->largest = sender->largest > bytes ? sender->largest : bytes;
+	if (!has_arrived)
+		return;
+	receiver->in += bytes;
+	receiver->segment += bytes;
+	receiver->largest = receiver->largest > bytes ? receiver->largest : bytes;
+}
+
+/* Send a segment until it arrives. @return when it was queued first */
+static int64_t send_segment(struct world *world, struct message *message,
+			    struct segment *segment, int64_t ns)
+{
+	const uint8_t d = message->direction;
+	const int from = d, to = !d;
+	struct truth *sender = &message->at[0], *receiver = &message->at[1];
+	const uint32_t bytes = (uint32_t)(segment->to - segment->from);
+	const bool is_last = segment->to == message->offset + message->bytes;
+	bool has_arrived = false;
+
+	for (int attempt = 0; !has_arrived; attempt++) {
+		const uint64_t buffer = ++world->buffer;
+		const bool is_dropped = !from && attempt < 3 && one_in(25);
+		const bool is_lost = !is_dropped && attempt < 3 && one_in(15);
+		int64_t at;
+
+		if (attempt) {
+			ns += 30 * MS + some_us(3000);
+			add(world, from, d, NETOBS_TRACE_RETRANSMIT, ns,
+			    segment->from, segment->to);
+			ns += US;
+		} else if (is_last) {
+			sender->sent_ns = ns;
+		}
+		has_arrived = !is_dropped && !is_lost;
+		count_attempt(sender, receiver, bytes, is_dropped, has_arrived);
+		at = leave(world, from, d, ns, segment->from, segment->to,
+			   buffer, is_dropped, 0);
+		if (is_last)
+			sender->out_ns = at;
+		if (!has_arrived)
+			continue;
+		at += 500 * US + some_us(3000);
+		if (!receiver->begin_ns || at < receiver->begin_ns)
+			receiver->begin_ns = at;
+		if (is_last)
+			receiver->in_ns = at;
+		segment->taken_ns = come(world, to, d, at, segment->from,
+					 segment->to, ++world->buffer, 0);
+		add(world, to, d, NETOBS_TRACE_SEGMENT, segment->taken_ns,
+		    segment->from, segment->to);
+		if (is_last)
+			receiver->segment_ns = segment->taken_ns;
+	}
+	return ns;
+}
+
+/* @return when the receiver has read all */
+static int64_t read_all(struct world *world, const struct message *message,
+			struct segment *segments, uint32_t n)
+{
+	const uint8_t d = message->direction;
+	int64_t ready = 0, read = message->offset, ns = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const int64_t taken = segments[i].taken_ns + US;
+
+		/* Each is readable once those before it are. */
+		ready = taken > ready ? taken : ready + 10;
+		segments[i].ready_ns = ready;
+		add(world, !d, d, NETOBS_TRACE_READY, ready, segments[i].from,
+		    segments[i].to);
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		if (i < n - 1 && one_in(2))
+			continue;
+		ns = (segments[i].ready_ns > ns ? segments[i].ready_ns : ns) +
+		     some_us(200);
+		add(world, !d, d, NETOBS_TRACE_READ, ns, read, segments[i].to);
+		read = segments[i].to;
+	}
+	return ns;
+}
+
+/* Acknowledgments come one after the other, as what they are for has. */
+static void acknowledge(struct world *world, struct message *message,
+			const struct segment *segments, uint32_t n)
+{
+	const uint8_t d = message->direction;
+	int64_t ns = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const int64_t back = segments[i].ready_ns + 500 * US;
+
+		ns = back > ns ? back : ns + 10;
+		add(world, d, d, NETOBS_TRACE_ACKED, ns, segments[i].from,
+		    segments[i].to);
+	}
+	message->at[0].acked_ns = ns;
+}
+
+/* One end writes a message in calls, from now on. The other one reads it, at the time that is set then. */
+static void talk(struct world *world, uint8_t direction)
+{
+	struct message *message = &world->messages[world->n_messages++];
+	struct truth *sender = &message->at[0], *receiver = &message->at[1];
+	struct segment segments[64];
+	uint32_t n = 0, n_calls = 1 + test_below(3);
+	int64_t ns = world->now_ns, queued;
+
+	*message = (struct message){ .direction = direction,
+				     .offset = world->ends[direction] };
+	sender->begin_ns = world->limit_ns[direction] = ns;
+	for (uint32_t call = 0; call < n_calls; call++) {
+		const uint32_t bytes = 1 + test_below(8 * MSS);
+
+		message->bytes += bytes;
+	}
+	for (int64_t at = message->offset, left = message->bytes; left;) {
+		const int64_t most = n_calls > 1 ? left - (n_calls - 1) : left;
+		const int64_t bytes =
+			n_calls > 1 ? 1 + test_below((uint32_t)most) : left;
+		struct netobs_trace_event *event =
+			add(world, direction, direction, NETOBS_TRACE_SEND, ns,
+			    at, at + bytes);
+
+		event->record.has |= NETOBS_TRACE_HAS_LIMIT;
+		event->limit = NETOBS_TURN_IDLE;
+		sender->limits[NETOBS_TURN_IDLE] +=
+			(uint64_t)(ns - world->limit_ns[direction]);
+		world->limit_ns[direction] = ns;
+		sender->called_ns = ns;
+		for (int64_t end = at + bytes, next; at < end; at = next) {
+			assert_true(n < ARRAY_SIZE(segments));
+			next = at + MSS < end ? at + MSS : end;
+			if (one_in(4)) {
+				ns += some_us(2000);
+				add_limit(world, direction, direction, ns,
+					  (uint8_t)test_below(NETOBS_TURN_LIMITS),
+					  sender);
+			}
+			ns += some_us(5);
+			segments[n] = (struct segment){ .from = at, .to = next };
+			sender->limits[NETOBS_TURN_OTHER] +=
+				(uint64_t)(ns - world->limit_ns[direction]);
+			world->limit_ns[direction] = ns;
+			queued = ns;
+			send_segment(world, message, &segments[n++], queued);
+			ns += some_us(2);
+		}
+		ns += some_us(20);
+		add(world, direction, direction, NETOBS_TRACE_SENT, ns,
+		    at - bytes, at);
+		sender->written_ns = ns;
+		left -= bytes;
+		n_calls -= n_calls > 1;
+		ns += left ? some_us(3000) : 0;
+	}
+	world->ends[direction] += message->bytes;
+	receiver->read_ns = read_all(world, message, segments, n);
+	receiver->ready_ns = segments[n - 1].ready_ns;
+	acknowledge(world, message, segments, n);
+	world->now_ns = receiver->read_ns + some_us(20000);
+	receiver->answer_ns = world->now_ns;
+	assert_true(world->now_ns > sender->written_ns);
+}
+
+/* The SYN and its answer; @lost SYNs do not arrive. */
+static void shake_hands(struct world *world, int lost)
+{
+	int64_t ns = world->now_ns, at = ns;
+
+	for (; lost >= 0; lost--) {
+		at = leave(world, 0, 0, ns, 0, 0, ++world->buffer, false, SYN);
+		ns += lost ? 1000 * MS : 0;
+	}
+	at = come(world, 1, 0, at + MS, 0, 0, ++world->buffer, SYN);
+	at = leave(world, 1, 1, at + US, 0, 0, ++world->buffer, false, SYN | ACK);
+	at = come(world, 0, 1, at + MS, 0, 0, ++world->buffer, SYN | ACK);
+	world->now_ns = at + some_us(100);
+}
+
+/* ---- The records --------------------------------------------------------------------------- */
+
+static void keep_turn(struct netobs_turn *turn, void *ctx)
+{
+	struct host *host = ctx;
+
+	assert_true(host->n_got < RECORDS_MAX);
+	host->got[host->n_got++] = *turn;
+}
+
+static void join_journey(struct netobs_journey *journey, void *ctx)
+{
+	turns_join(((struct host *)ctx)->turns, journey);
+}
+
+static int by_arrival(const void *a, const void *b)
+{
+	const struct timed *x = a, *y = b;
+
+	return (x->arrives_ns > y->arrives_ns) - (x->arrives_ns < y->arrives_ns);
+}
+
+static void open_host(struct host *host)
+{
+	const struct turns_ops ops = { .on_turn = keep_turn, .ctx = host };
+
+	host->n = host->n_got = 0;
+	assert_int_equal(turns_new(&ops, &host->turns), 0);
+	assert_int_equal(journeys_new(join_journey, host, &host->journeys), 0);
+	journeys_watch(host->journeys, turns_take, host->turns);
+}
+
+/* @lost: one of so many events is missing; 0: none */
+static void run_host(struct host *host, uint32_t lost)
+{
+	int64_t swept_ns = 0;
+
+	qsort(host->events, host->n, sizeof(*host->events), by_arrival);
+	for (uint32_t i = 0; i < host->n; i++) {
+		const struct timed *timed = &host->events[i];
+
+		if (lost && one_in(lost))
+			continue;
+		assert_int_equal(turns_note(host->turns, &timed->event), 0);
+		assert_int_equal(journeys_add(host->journeys, &timed->event), 0);
+		if (timed->arrives_ns - swept_ns < 50 * MS)
+			continue;
+		swept_ns = timed->arrives_ns;
+		journeys_advance(host->journeys, START_NS + swept_ns);
+		turns_advance(host->turns, START_NS + swept_ns);
+	}
+	journeys_end(host->journeys, 0);
+	turns_end(host->turns, 0);
+	journeys_free(host->journeys);
+	turns_free(host->turns);
+}
+
+/* The last record of a message. */
+static const struct netobs_turn *find_turn(const struct host *host,
+					   const struct message *message)
+{
+	for (uint32_t i = host->n_got; i--;) {
+		const struct netobs_turn *turn = &host->got[i];
+
+		if (turn->kind == NETOBS_TURN_MESSAGE &&
+		    turn->direction == message->direction &&
+		    turn->offset == message->offset)
+			return turn;
+	}
+	fail_msg("direction %u, offset %d: there is no record",
+		 message->direction, (int)message->offset);
+	return NULL;
+}
+
+static uint64_t sum_of(const uint64_t *ns, uint32_t n)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		sum += ns[i];
+	return sum;
+}
+
+static int64_t since_start(int64_t ns)
+{
+	return ns ? ns - START_NS : 0;
+}
+
+static void check_common(const struct world *world,
+			 const struct netobs_turn *turn,
+			 const struct message *message)
+{
+	const uint8_t client[16] = { [10] = 0xff, 0xff, 10, 0, 0, 9 };
+
+	assert_int_equal(turn->bytes, message->bytes);
+	assert_int_equal(turn->seq, world->first_seq[message->direction] +
+					    (uint32_t)message->offset);
+	assert_true(turn->record.has & NETOBS_TURN_HAS_END);
+	assert_true(turn->record.has & NETOBS_TURN_HAS_OFFSET);
+	assert_false(turn->record.has & NETOBS_TURN_HAS_OVERLAP);
+	assert_int_equal(turn->uplink_ifindex, UPLINK);
+	assert_memory_equal(message->direction ? turn->wire_dst : turn->wire_src,
+			    client, sizeof(client));
+	assert_int_equal(message->direction ? turn->wire_dst_port :
+					      turn->wire_src_port,
+			 WIRE_PORT);
+	assert_int_equal(turn->pid,
+			 100 + (message->direction ^
+				!(turn->record.has & NETOBS_TURN_HAS_SEND)));
+}
+
+static void check_sender(const struct netobs_turn *turn, const struct truth *truth)
+{
+	assert_true(turn->record.has & NETOBS_TURN_HAS_SEND);
+	assert_false(turn->record.has & NETOBS_TURN_HAS_READ);
+	assert_int_equal(since_start(turn->record.time_ns), truth->begin_ns);
+	assert_int_equal(since_start(turn->written_ns), truth->written_ns);
+	assert_int_equal(since_start(turn->sent_ns), truth->sent_ns);
+	assert_int_equal(since_start(turn->out_ns), truth->out_ns);
+	assert_int_equal(since_start(turn->acked_ns), truth->acked_ns);
+	assert_int_equal(turn->in_ns, 0);
+	assert_int_equal(turn->sent_bytes, truth->sent);
+	assert_int_equal(turn->out_bytes, truth->out);
+	assert_int_equal(turn->dropped_bytes, truth->dropped);
+	assert_int_equal(turn->drops, truth->drops);
+	assert_int_equal(turn->largest_sent, truth->largest);
+	assert_int_equal(turn->unknown_parts & ~(1U << NETOBS_JOURNEY_FORWARD),
+			 0);
+	assert_int_equal(sum_of(turn->part_ns, NETOBS_JOURNEY_PARTS),
+			 truth->acked_ns - truth->called_ns);
+	assert_memory_equal(turn->limit_ns, truth->limits, sizeof(truth->limits));
+	assert_int_equal(sum_of(turn->limit_ns, NETOBS_TURN_LIMITS),
+			 truth->sent_ns - truth->begin_ns);
+	if (truth->drops)
+		assert_string_equal(turn->drop_cause, CAUSE);
+}
+
+static void check_receiver(const struct netobs_turn *turn,
+			   const struct truth *truth, bool is_last)
+{
+	assert_true(turn->record.has & NETOBS_TURN_HAS_READ);
+	assert_false(turn->record.has & NETOBS_TURN_HAS_SEND);
+	assert_int_equal(since_start(turn->record.time_ns), truth->begin_ns);
+	assert_int_equal(since_start(turn->in_ns), truth->in_ns);
+	assert_int_equal(since_start(turn->segment_ns), truth->segment_ns);
+	assert_int_equal(since_start(turn->ready_ns), truth->ready_ns);
+	assert_int_equal(since_start(turn->read_ns), truth->read_ns);
+	assert_int_equal(since_start(turn->answer_ns),
+			 is_last ? 0 : truth->answer_ns);
+	assert_int_equal(turn->out_ns, 0);
+	assert_int_equal(turn->sent_bytes, 0);
+	assert_int_equal(turn->in_bytes, truth->in);
+	assert_int_equal(turn->segment_bytes, truth->segment);
+	assert_int_equal(turn->largest_in, truth->largest);
+	assert_int_equal(turn->dropped_bytes, 0);
+	assert_int_equal(turn->unknown_parts, 0);
+	assert_int_equal(sum_of(turn->part_ns, NETOBS_JOURNEY_PARTS),
+			 truth->read_ns - truth->in_ns);
+}
+
+static void check_messages(const struct world *world)
+{
+	for (uint32_t i = 0; i < world->n_messages; i++) {
+		const struct message *message = &world->messages[i];
+		const struct netobs_turn *sent =
+			find_turn(&world->hosts[message->direction], message);
+		const struct netobs_turn *come =
+			find_turn(&world->hosts[!message->direction], message);
+
+		check_common(world, sent, message);
+		check_common(world, come, message);
+		check_sender(sent, &message->at[0]);
+		check_receiver(come, &message->at[1], i == world->n_messages - 1);
+	}
+}
+
+static uint32_t count_kind(const struct host *host, uint8_t kind, uint32_t has)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < host->n_got; i++)
+		n += host->got[i].kind == kind &&
+		     (host->got[i].record.has & has) == has;
+	return n;
+}
+
+static void converse(struct world *world)
+{
+	world->n_messages = 0;
+	world->now_ns = some_us(1000);
+	world->ends[0] = world->ends[1] = 0;
+	world->first_seq[0] = (uint32_t)test_random();
+	world->first_seq[1] = (uint32_t)test_random();
+	open_host(&world->hosts[0]);
+	open_host(&world->hosts[1]);
+	shake_hands(world, one_in(8));
+	for (uint32_t n = 1 + test_below(TURNS_MOST); n; n--) {
+		talk(world, 0);
+		talk(world, 1);
+	}
+}
+
+static uint32_t n_cases(void)
+{
+	const char *cases = getenv("NETOBS_TEST_CASES");
+
+	return cases ? (uint32_t)atoi(cases) : CASES_DEFAULT;
+}
+
+static void open_world(struct world *world)
+{
+	for (int i = 0; i < 2; i++) {
+		world->hosts[i].events =
+			calloc(EVENTS_MAX, sizeof(*world->hosts[i].events));
+		assert_non_null(world->hosts[i].events);
+	}
+}
+
+static void close_world(struct world *world)
+{
+	free(world->hosts[0].events);
+	free(world->hosts[1].events);
+}
+
+TEST_FIXTURE(struct world, open_world, close_world)
+
+#define CASE(name) TEST_OF(name, struct world *world, set_up, tear_down)
+
+CASE(both_hosts_see_the_messages_that_there_are)
+{
+	for (uint32_t i = n_cases(); i; i--) {
+		converse(world);
+		run_host(&world->hosts[0], 0);
+		run_host(&world->hosts[1], 0);
+		check_messages(world);
+		for (int host = 0; host < 2; host++)
+			assert_int_equal(count_kind(&world->hosts[host],
+						    NETOBS_TURN_MESSAGE,
+						    NETOBS_TURN_HAS_END),
+					 world->n_messages);
+	}
+}
+
+/* What is there has an order, and does not exceed the stream. */
+CASE(missing_events_make_no_times_up)
+{
+	for (uint32_t i = n_cases(); i; i--) {
+		converse(world);
+		for (int host = 0; host < 2; host++) {
+			run_host(&world->hosts[host], 2 + test_below(60));
+			for (uint32_t j = 0; j < world->hosts[host].n_got; j++) {
+				const struct netobs_turn *turn =
+					&world->hosts[host].got[j];
+
+				assert_true(turn->end_ns >= turn->record.time_ns);
+				assert_true(turn->offset >= 0);
+				assert_true(turn->offset + turn->bytes <=
+					    world->ends[turn->direction]);
+			}
+		}
+	}
+}
+
+CASE(handshakes_have_a_record_on_each_host)
+{
+	for (int lost = 0; lost < 3; lost++) {
+		const struct netobs_turn *client = world->hosts[0].got,
+					 *server = world->hosts[1].got;
+		uint32_t n;
+
+		converse(world);
+		for (int host = 0; host < 2; host++)
+			world->hosts[host].n = 0;
+		world->now_ns = MS;
+		shake_hands(world, lost);
+		for (int host = 0; host < 2; host++)
+			run_host(&world->hosts[host], 0);
+		n = world->hosts[0].n_got;
+		assert_true(n > 0 && world->hosts[1].n_got > 0);
+		client += n - 1;
+		assert_int_equal(client->kind, NETOBS_TURN_CONNECT);
+		assert_int_equal(server->kind, NETOBS_TURN_CONNECT);
+		assert_int_equal(client->attempts, lost + 1);
+		assert_int_equal(client->out_bytes, lost + 1);
+		assert_int_equal(server->in_bytes, 1);
+		assert_int_equal(client->seq, server->seq);
+		assert_int_equal(client->wire_src_port, WIRE_PORT);
+		assert_int_equal(server->wire_src_port, WIRE_PORT);
+		assert_true(client->in_ns > client->out_ns);
+		assert_true(server->answer_ns > server->in_ns);
+	}
+}
+
+int main(void)
+{
+	return tests_run(NULL, NULL);
+}
