@@ -12,7 +12,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -34,6 +34,7 @@ struct fixture {
 	struct netobs_queue queues[QUEUES_MAX];
 	uint32_t n;
 	char group[2 * CGROUP_PATH_MAX]; /* its directory; "": none */
+	char root[CGROUP_PATH_MAX]; /* that has got its controller from this test; "": none */
 };
 
 static void keep_queue(struct netobs_queue *queue, void *ctx)
@@ -77,6 +78,19 @@ static void pin(void)
 	assert_int_equal(sched_setaffinity(0, sizeof(cpus), &cpus), 0);
 }
 
+static char state_of(pid_t pid)
+{
+	char path[64], text[256] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	file = fopen(path, "re");
+	assert_non_null(file);
+	assert_non_null(fgets(text, sizeof(text), file));
+	fclose(file);
+	return strrchr(text, ')')[2];
+}
+
 static void start(struct worker *worker)
 {
 	int commands[2], answers[2];
@@ -95,6 +109,7 @@ static void start(struct worker *worker)
 	close(answers[1]);
 	worker->commands = commands[1];
 	worker->answers = answers[0];
+	await(state_of(worker->pid) == 'S');
 }
 
 static void stop(struct worker *worker)
@@ -110,24 +125,16 @@ static void command(const struct worker *worker, uint32_t ms)
 	assert_int_equal(write(worker->commands, &ms, sizeof(ms)), sizeof(ms));
 }
 
-static void await_answer(const struct worker *worker)
+/* Wait for a moment. */
+static bool has_answered(const struct worker *worker)
 {
+	struct pollfd fd = { .fd = worker->answers, .events = POLLIN };
 	uint32_t ms;
 
+	if (!poll(&fd, 1, 1))
+		return false;
 	assert_int_equal(read(worker->answers, &ms, sizeof(ms)), sizeof(ms));
-}
-
-static char state_of(pid_t pid)
-{
-	char path[64], text[256] = "";
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	file = fopen(path, "re");
-	assert_non_null(file);
-	assert_non_null(fgets(text, sizeof(text), file));
-	fclose(file);
-	return strrchr(text, ')')[2];
+	return true;
 }
 
 /* What the kernel has counted of a worker that sleeps. */
@@ -154,18 +161,37 @@ static struct truth read_truth(const struct worker *worker)
 	return truth;
 }
 
-/* ---- The fixture --------------------------------------------------------------------------- */
-
-static void sweep(struct fixture *f)
+__attribute__((format(printf, 3, 4))) static void
+write_group(const char *group, const char *name, const char *format, ...)
 {
-	threads_sweep(f->threads, clock_boot_ns());
+	char path[2 * CGROUP_PATH_MAX + 64];
+	va_list args;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", group, name);
+	file = fopen(path, "we");
+	if (!file)
+		fail_msg("%s: %s", path, strerror(errno));
+	va_start(args, format);
+	vfprintf(file, format, args);
+	va_end(args);
+	assert_int_equal(fclose(file), 0);
 }
 
+/* ---- The fixture --------------------------------------------------------------------------- */
+
+/* Again and again: a loaded machine may take longer than a thread stays watched. */
 static void watch(struct fixture *f)
 {
 	threads_watch(f->threads, (uint32_t)f->worker.pid,
 		      (uint32_t)f->worker.pid, clock_boot_ns());
 	assert_true(threads_are_attached(f->threads));
+}
+
+static void sweep(struct fixture *f)
+{
+	watch(f);
+	threads_sweep(f->threads, clock_boot_ns());
 }
 
 static void open_fixture(struct fixture *f)
@@ -185,6 +211,8 @@ static void close_fixture(struct fixture *f)
 	threads_close(f->threads);
 	if (*f->group)
 		assert_int_equal(rmdir(f->group), 0);
+	if (*f->root)
+		write_group(f->root, "cgroup.subtree_control", "-cpu");
 }
 
 TEST_FIXTURE(struct fixture, open_fixture, close_fixture)
@@ -216,13 +244,18 @@ static void assert_about(const char *what, uint64_t found_ns, uint64_t truth_ns,
 			 what, found_ns, truth_ns, all_ns);
 }
 
+static void work_while_watched(struct fixture *f)
+{
+	command(&f->worker, CPU_MS);
+	while (!has_answered(&f->worker))
+		sweep(f);
+}
+
 /* Have the worker work and sleep in turns. */
 static void work_in_turns(struct fixture *f)
 {
 	for (int i = 0; i < ROUNDS; i++) {
-		command(&f->worker, CPU_MS);
-		await_answer(&f->worker);
-		sweep(f);
+		work_while_watched(f);
 		usleep(10000);
 	}
 }
@@ -247,6 +280,16 @@ CASE(a_thread_runs_waits_and_sleeps_as_the_kernel_counts)
 	assert_int_equal(ns[NETOBS_THREAD_STOP], 0);
 }
 
+/* For a moment, at least. */
+static bool is_off_cpu(struct fixture *f)
+{
+	uint64_t ns[NETOBS_THREAD_STATES];
+	const int64_t now_ns = clock_boot_ns();
+
+	get_times(f, now_ns - 1, now_ns, ns);
+	return !ns[NETOBS_THREAD_RUN] && !ns[NETOBS_THREAD_WAIT];
+}
+
 CASE(a_thread_is_stopped_by_a_signal)
 {
 	uint64_t ns[NETOBS_THREAD_STATES];
@@ -255,7 +298,8 @@ CASE(a_thread_is_stopped_by_a_signal)
 	watch(f);
 	before_ns = clock_boot_ns();
 	assert_int_equal(kill(f->worker.pid, SIGSTOP), 0);
-	await(state_of(f->worker.pid) == 'T');
+	/* It has the state before it leaves its CPU. */
+	await(state_of(f->worker.pid) == 'T' && is_off_cpu(f));
 	stopped_ns = clock_boot_ns();
 	usleep(50000);
 	until_ns = clock_boot_ns();
@@ -311,21 +355,21 @@ CASE(programs_are_detached_once_nothing_is_watched)
 
 /* ---- Quotas -------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 3, 4))) static void
-write_group(const struct fixture *f, const char *name, const char *format, ...)
+/* A group has the controller if the one above passes it on, as that of systemd does. */
+static void pass_on_controller(struct fixture *f, const char *root)
 {
-	char path[2 * CGROUP_PATH_MAX + 64];
-	va_list args;
+	char path[2 * CGROUP_PATH_MAX], text[256] = "";
 	FILE *file;
 
-	snprintf(path, sizeof(path), "%s/%s", f->group, name);
-	file = fopen(path, "we");
-	if (!file)
-		fail_msg("%s: %s", path, strerror(errno));
-	va_start(args, format);
-	vfprintf(file, format, args);
-	va_end(args);
-	assert_int_equal(fclose(file), 0);
+	snprintf(path, sizeof(path), "%s/cgroup.subtree_control", root);
+	file = fopen(path, "re");
+	assert_non_null(file);
+	fgets(text, sizeof(text), file);
+	fclose(file);
+	if (strstr(text, "cpu ") || strstr(text, "cpu\n"))
+		return;
+	write_group(root, "cgroup.subtree_control", "+cpu");
+	snprintf(f->root, sizeof(f->root), "%s", root);
 }
 
 /* Put both workers into a new group with a quota. */
@@ -336,17 +380,19 @@ static void limit_workers(struct fixture *f)
 	struct cgroup_mount mount;
 	const bool is_v1 = cgroup_mount_find("", &v1, &mount);
 
-	if (!is_v1)
+	if (!is_v1) {
 		assert_true(cgroup_mount_find("", &v2, &mount));
+		pass_on_controller(f, mount.point);
+	}
 	snprintf(f->group, sizeof(f->group), "%s/netobs-threads-%d",
 		 mount.point, getpid());
 	assert_int_equal(mkdir(f->group, 0755), 0);
 	if (is_v1)
-		write_group(f, "cpu.cfs_quota_us", "%d", QUOTA_US);
+		write_group(f->group, "cpu.cfs_quota_us", "%d", QUOTA_US);
 	else
-		write_group(f, "cpu.max", "%d 100000", QUOTA_US);
-	write_group(f, "cgroup.procs", "%d", f->worker.pid);
-	write_group(f, "cgroup.procs", "%d", f->rival.pid);
+		write_group(f->group, "cpu.max", "%d 100000", QUOTA_US);
+	write_group(f->group, "cgroup.procs", "%d", f->worker.pid);
+	write_group(f->group, "cgroup.procs", "%d", f->rival.pid);
 }
 
 /* In ns, or in us. */
@@ -426,12 +472,7 @@ CASE(a_group_that_has_used_up_its_quota_is_named)
 	watch(f);
 	command(&f->rival, 60000);
 	from = read_truth(&f->worker);
-	command(&f->worker, CPU_MS);
-	while (state_of(f->worker.pid) != 'S') {
-		sweep(f);
-		usleep(1000);
-	}
-	await_answer(&f->worker);
+	work_while_watched(f);
 	until = read_truth(&f->worker);
 	get_times(f, from.at_ns, until.at_ns, ns);
 	assert_about("run", ns[NETOBS_THREAD_RUN], until.run_ns - from.run_ns,
