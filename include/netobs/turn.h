@@ -62,7 +62,8 @@ enum netobs_thread_state {
 	NETOBS_THREAD_WAIT =
 		1, /**< it could run, and waits for a CPU, or its group is throttled */
 	NETOBS_THREAD_SLEEP = 2, /**< it waits for something else */
-	NETOBS_THREAD_STOP = 3,	 /**< a signal or a debugger has stopped it */
+	NETOBS_THREAD_STOP =
+		3, /**< a signal, a debugger or the freezer of its control group has stopped it */
 	NETOBS_THREAD_STATES
 };
 
@@ -212,7 +213,9 @@ struct netobs_queue {
 	struct netobs_record record; /**< its time is the beginning */
 	int64_t end_ns;
 	uint64_t waited_ns; /**< how long bytes of traced connections, or a thread of them, waited in that time */
-	uint64_t amount; /**< all that passed meanwhile, in the unit of the shares */
+	/** All that passed meanwhile, in the unit of the shares; if the thread's group was throttled for most of the
+	 *  time, what the group had in the last second: it may have used up its quota before. */
+	uint64_t amount;
 	uint64_t rest; /**< of this, what is in no share */
 	uint64_t throttled_ns; /**< of NETOBS_QUEUE_CPU: the thread's group was not allowed to run */
 	uint32_t throttled; /**< how often */
