@@ -549,7 +549,7 @@ CASE(all_threads_of_a_process_are_watched)
 	close(gate[1]);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	close(gate[0]);
-	/* It ends after that. */
+	/* The kernel wakes the one that joins it before its end. */
 	await(!threads_time(f->threads, (uint32_t)sleeper.tid, from_ns,
 			    clock_boot_ns(), ns));
 }

@@ -27,6 +27,7 @@
 enum {
 	REPORT_MS = 250, /* between records */
 	IDLE_MS = 10000, /* a process is watched on, and changes are kept */
+	GONE_MS = 2000,	 /* those of a thread that has ended */
 	OPEN_MS = 1000, /* a thread that is waiting has a record after this time */
 	GROUPS_MS = 1000, /* between looks into which groups a waiting thread is */
 	PROCESS_THREADS = 64,
@@ -115,6 +116,14 @@ static struct thread *find_thread(const struct threads *threads, uint32_t tid)
 	return i == SLOT_NONE ? NULL : slots_at(&threads->threads, i);
 }
 
+static void note_change(struct threads *threads, struct thread *thread,
+			int64_t at_ns, enum sched_thread_state state)
+{
+	thread_times_add(&thread->times, &threads->room, at_ns, state);
+	if (state == SCHED_GONE)
+		thread->gone_ns = at_ns;
+}
+
 static int on_change(void *ctx, void *data, size_t size)
 {
 	const struct sched_change *change = data;
@@ -127,10 +136,7 @@ static int on_change(void *ctx, void *data, size_t size)
 	if (!thread->times.n && thread->begin_ns < (int64_t)change->at_ns)
 		thread_times_add(&thread->times, &threads->room,
 				 thread->begin_ns, change->was);
-	thread_times_add(&thread->times, &threads->room, (int64_t)change->at_ns,
-			 change->state);
-	if (change->state == SCHED_GONE)
-		thread->gone_ns = (int64_t)change->at_ns;
+	note_change(threads, thread, (int64_t)change->at_ns, change->state);
 	return 0;
 }
 
@@ -203,9 +209,8 @@ static void restart(struct threads *threads, struct thread *thread)
 	if (bpf_map_lookup_elem(threads->threads_fd, &thread->tid, &last) ||
 	    (last.last & ((1 << SCHED_STATE_BITS) - 1)) == SCHED_UNKNOWN)
 		return;
-	thread_times_add(&thread->times, &threads->room,
-			 (int64_t)(last.last >> SCHED_STATE_BITS),
-			 last.last & ((1 << SCHED_STATE_BITS) - 1));
+	note_change(threads, thread, (int64_t)(last.last >> SCHED_STATE_BITS),
+		    last.last & ((1 << SCHED_STATE_BITS) - 1));
 }
 
 /* If the ring had no room for a change, nothing is known of the time around it. */
@@ -268,7 +273,11 @@ static void learn_state(struct threads *threads, struct thread *thread)
 	const char state = read_state(thread->tid);
 	struct sched_thread last;
 
-	if (!state || state == 'R' ||
+	if (!state || strchr("XZ", state)) {
+		thread->gone_ns = clock_boot_ns();
+		return;
+	}
+	if (state == 'R' ||
 	    bpf_map_lookup_elem(threads->threads_fd, &thread->tid, &last) ||
 	    last.last != SCHED_UNKNOWN)
 		return;
@@ -328,7 +337,8 @@ void threads_watch(struct threads *threads, uint32_t pid, uint32_t tid,
 
 	if (thread) {
 		thread->seen_ns = now_ns;
-		thread->gone_ns = 0; /* another one may have the number */
+		if (now_ns > thread->gone_ns) /* another one has the number */
+			thread->gone_ns = 0;
 		return;
 	}
 	if (!threads->is_attached && !threads->is_broken)
@@ -395,23 +405,25 @@ static bool is_idle(const struct threads *threads, uint32_t pid, int64_t before_
 	return process->seen_ns < before_ns;
 }
 
-/* Threads that have ended stay for some time: records about them may follow. */
+/* Threads that have ended stay for some time: questions about them may follow. */
 static bool is_over(const struct threads *threads, const struct thread *thread,
-		    int64_t before_ns)
+		    int64_t now_ns)
 {
-	return thread->gone_ns ? thread->gone_ns < before_ns :
-				 is_idle(threads, thread->pid, before_ns);
+	if (thread->gone_ns && now_ns - thread->gone_ns > GONE_MS * NSEC_PER_MSEC)
+		return true;
+	return is_idle(threads, thread->pid, now_ns - IDLE_MS * NSEC_PER_MSEC);
 }
 
-static void forget_idle(struct threads *threads, int64_t before_ns)
+static void forget_idle(struct threads *threads, int64_t now_ns)
 {
+	const int64_t before_ns = now_ns - IDLE_MS * NSEC_PER_MSEC;
 	const uint32_t n = threads->threads.n;
 
 	note_processes(threads);
 	for (uint32_t i = n; i--;) {
 		struct thread *thread = slots_at(&threads->threads, i);
 
-		if (is_over(threads, thread, before_ns))
+		if (is_over(threads, thread, now_ns))
 			forget_thread(threads, thread);
 		else
 			thread_times_cut(&thread->times, before_ns);
@@ -439,6 +451,8 @@ static uint64_t waited(const struct thread *thread, int64_t from_ns,
 {
 	uint64_t ns[NETOBS_THREAD_STATES];
 
+	if (thread->gone_ns)
+		until_ns = min_i64(until_ns, thread->gone_ns);
 	from_ns = max_i64(from_ns, thread_times_begin(&thread->times));
 	return thread_times_sum(&thread->times, from_ns, until_ns, ns) ?
 		       ns[NETOBS_THREAD_WAIT] :
@@ -534,7 +548,7 @@ void threads_sweep(struct threads *threads, int64_t now_ns)
 		return;
 	report_waits(threads, now_ns);
 	threads->report_ns = now_ns;
-	forget_idle(threads, now_ns - IDLE_MS * NSEC_PER_MSEC);
+	forget_idle(threads, now_ns);
 }
 
 void threads_close(struct threads *threads)
