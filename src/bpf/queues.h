@@ -3,6 +3,7 @@
 #ifndef NETOBS_BPF_QUEUES_H
 #define NETOBS_BPF_QUEUES_H
 
+#include "bpf/nat.h"
 #include "bpf/types.h"
 
 enum {
@@ -31,7 +32,7 @@ _Static_assert(sizeof(struct queue_flow) == 40, "no padding: it is hashed");
 /* Who sends a flow, as far as its first packet in a bucket shows. */
 struct queue_sender {
 	struct queue_flow flow;
-	struct queue_flow origin; /* before NAT of the interface's namespace */
+	struct nat_tuple before; /* NAT of the interface's namespace; zeroes: there was none */
 	__u64 socket; /* address of the socket that the packet had; 0: none */
 };
 

@@ -66,41 +66,52 @@ enum {
 
 /* ---- Flows -------------------------------------------------------------------------- */
 
-enum { FLOW_HEAD = 44 }; /* IPv6, and ports */
-
 static __always_inline bool has_flow_ports(__u8 proto)
 {
 	return proto == IP_PROTO_TCP || proto == IP_PROTO_UDP;
 }
 
+/* @return the length of the header; 0: no ports follow it */
+static __always_inline __u32 read_v4(const struct iphdr *ip,
+				     struct queue_flow *flow)
+{
+	addr_from_v4(&flow->src, ip->saddr);
+	addr_from_v4(&flow->dst, ip->daddr);
+	flow->proto = ip->protocol;
+	return *(const __u8 *)ip == 0x45 &&
+			       !(ip->frag_off & bpf_htons(IPV4_OFFSET_MASK)) ?
+		       sizeof(struct ipv4_wire) :
+		       0;
+}
+
+static __always_inline __u32 read_v6(__u64 ip, __u8 proto, struct queue_flow *flow)
+{
+	flow->proto = proto;
+	bpf_probe_read_kernel(&flow->src, sizeof(flow->src) + sizeof(flow->dst),
+			      (const void *)ip + offsetof(struct ipv6hdr, saddr));
+	return sizeof(struct ipv6_wire);
+}
+
 /* @ip: address of the header. @return false: it is no IP */
 static __always_inline bool read_flow(__u64 ip, struct queue_flow *flow)
 {
-	__u8 head[FLOW_HEAD];
-	const struct iphdr *v4 = (const void *)head;
-	const struct ipv6hdr *v6 = (const void *)head;
-	const __u16 *ports = (const void *)(head + sizeof(struct ipv6_wire));
+	struct iphdr head; /* or the first half of a header of IPv6 */
+	__u32 len;
 
-	if (bpf_probe_read_kernel(head, sizeof(head), (const void *)ip))
+	if (bpf_probe_read_kernel(&head, sizeof(head), (const void *)ip))
 		return false;
-	if (head[0] >> 4 == 6) {
-		__builtin_memcpy(&flow->src, &v6->saddr, sizeof(flow->src));
-		__builtin_memcpy(&flow->dst, &v6->daddr, sizeof(flow->dst));
-		flow->proto = v6->nexthdr;
-	} else if (head[0] >> 4 == 4) {
-		addr_from_v4(&flow->src, v4->saddr);
-		addr_from_v4(&flow->dst, v4->daddr);
-		flow->proto = v4->protocol;
-		if (head[0] != 0x45 || v4->frag_off & bpf_htons(IPV4_OFFSET_MASK))
-			return true;
-		ports = (const void *)(head + sizeof(struct ipv4_wire));
-	} else {
+	if (*(const __u8 *)&head >> 4 == 4)
+		len = read_v4(&head, flow);
+	else if (*(const __u8 *)&head >> 4 == 6)
+		len = read_v6(ip, ((const struct ipv6hdr *)&head)->nexthdr, flow);
+	else
 		return false;
-	}
-	if (has_flow_ports(flow->proto)) {
-		flow->src_port = bpf_ntohs(ports[0]);
-		flow->dst_port = bpf_ntohs(ports[1]);
-	}
+	if (!len || !has_flow_ports(flow->proto) ||
+	    bpf_probe_read_kernel(&flow->src_port, 2 * sizeof(flow->src_port),
+				  (const void *)ip + len))
+		return true;
+	flow->src_port = bpf_ntohs(flow->src_port);
+	flow->dst_port = bpf_ntohs(flow->dst_port);
 	return true;
 }
 
@@ -115,30 +126,28 @@ static __always_inline __u32 hash_flow(const struct queue_flow *flow)
 	return (__u32)hash_finish(sum) ?: 1;
 }
 
-static __always_inline void read_origin(__u64 nfct, struct queue_flow *origin)
+const struct queue_sender no_sender;
+
+/* Stack is scarce: all is written where it is kept. */
+static __always_inline void note_sender(__u32 id, const struct queue_flow *flow,
+					__u64 socket, __u64 nfct)
 {
-	struct ends ends;
+	const void *entry = (const void *)(nfct & ~(__u64)CT_INFO_MASK);
+	const __u32 dir = nat_direction(nfct & CT_INFO_MASK);
+	struct queue_sender *sender = bpf_map_lookup_elem(&trace_senders, &id);
 
-	if (!nfct || !read_entry(nfct, nat_direction(nfct & CT_INFO_MASK), &ends))
-		return;
-	origin->src = ends.src;
-	origin->dst = ends.dst;
-	origin->src_port = ends.src_port;
-	origin->dst_port = ends.dst_port;
-}
-
-static __always_inline void note_sender(__u32 id, struct queue_sender *sender,
-					__u64 nfct)
-{
-	struct queue_sender *known = bpf_map_lookup_elem(&trace_senders, &id);
-
-	if (known) {
-		known->socket = known->socket ?: sender->socket;
-		return;
+	if (!sender) {
+		bpf_map_update_elem(&trace_senders, &id, &no_sender, BPF_ANY);
+		sender = bpf_map_lookup_elem(&trace_senders, &id);
+		if (!sender)
+			return;
+		sender->flow = *flow;
+		if (entry)
+			bpf_probe_read_kernel(&sender->before,
+					      sizeof(sender->before),
+					      entry + config_nat.tuples[dir]);
 	}
-	sender->origin = sender->flow;
-	read_origin(nfct, &sender->origin);
-	bpf_map_update_elem(&trace_senders, &id, sender, BPF_ANY);
+	sender->socket = sender->socket ?: socket;
 }
 
 /* ---- Buckets ------------------------------------------------------------------------ */
@@ -187,7 +196,7 @@ static __always_inline struct queue_bucket *arrived_bucket(__u32 place)
 __noinline int netobs_trace_pass(__u32 place, __u64 ip, __u32 bytes,
 				 __u64 socket, __u64 nfct)
 {
-	struct queue_sender sender = { .socket = socket };
+	struct queue_flow flow = { 0 };
 	struct queue_bucket *bucket = place < QUEUES ?
 					      left_bucket(place) :
 					      arrived_bucket(place - QUEUES);
@@ -196,11 +205,11 @@ __noinline int netobs_trace_pass(__u32 place, __u64 ip, __u32 bytes,
 	if (!bucket)
 		return 0;
 	bucket->bytes += bytes;
-	if (!read_flow(ip, &sender.flow))
+	if (!read_flow(ip, &flow))
 		return 0;
-	id = hash_flow(&sender.flow);
+	id = hash_flow(&flow);
 	if (!queue_add_share(bucket, id, bytes))
-		note_sender(id, &sender, nfct);
+		note_sender(id, &flow, socket, nfct);
 	return 0;
 }
 

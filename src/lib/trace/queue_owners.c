@@ -73,16 +73,17 @@ static bool has_address(uint32_t pid, const struct ip_addr *address)
 static const struct queue_owner *find_owner(const struct queue_owners *owners,
 					    const struct queue_sender *sender)
 {
+	const struct queue_flow origin = queue_origin(sender);
 	const struct queue_owner *best = NULL;
 	enum queue_match found = QUEUE_NO_MATCH;
 
 	for (uint32_t i = 0; i < owners->n; i++) {
 		const struct queue_owner *owner = &owners->sockets[i];
-		const enum queue_match match = queue_match(owner, sender);
+		const enum queue_match match =
+			queue_match(owner, &origin, sender->socket);
 
-		if (match <= found ||
-		    (match == QUEUE_ANY_ADDRESS &&
-		     !has_address(owner->pid, &sender->origin.src)))
+		if (match <= found || (match == QUEUE_ANY_ADDRESS &&
+				       !has_address(owner->pid, &origin.src)))
 			continue;
 		found = match;
 		best = owner;

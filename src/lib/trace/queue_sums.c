@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 
+#include <arpa/inet.h>
 #include <string.h>
 
 /* ---- Sums --------------------------------------------------------------------------- */
@@ -77,13 +78,38 @@ static bool is_same(const struct ip_addr *one, const struct ip_addr *other)
 	return !memcmp(one, other, sizeof(*one));
 }
 
-enum queue_match queue_match(const struct queue_owner *owner,
-			     const struct queue_sender *sender)
+static struct ip_addr address_of(const uint32_t words[4], bool is_v4)
 {
-	const struct queue_flow *flow = &owner->flow, *origin = &sender->origin;
+	struct ip_addr addr = { .bytes = { [10] = 0xff, 0xff } };
+
+	if (is_v4)
+		memcpy(addr.bytes + 12, words, 4);
+	else
+		memcpy(&addr, words, sizeof(addr));
+	return addr;
+}
+
+struct queue_flow queue_origin(const struct queue_sender *sender)
+{
+	const struct nat_tuple *before = &sender->before;
+	struct queue_flow origin = sender->flow;
+
+	if (!before->family || before->proto != origin.proto)
+		return origin;
+	origin.src = address_of(before->src, before->family == AF_INET);
+	origin.dst = address_of(before->dst, before->family == AF_INET);
+	origin.src_port = ntohs(before->src_port);
+	origin.dst_port = ntohs(before->dst_port);
+	return origin;
+}
+
+enum queue_match queue_match(const struct queue_owner *owner,
+			     const struct queue_flow *origin, uint64_t socket)
+{
+	const struct queue_flow *flow = &owner->flow;
 	const bool is_bound = !is_any(&flow->src);
 
-	if (sender->socket && owner->socket == sender->socket)
+	if (socket && owner->socket == socket)
 		return QUEUE_SOCKET;
 	if (flow->proto != origin->proto || !flow->src_port ||
 	    flow->src_port != origin->src_port ||

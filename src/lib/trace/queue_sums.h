@@ -34,6 +34,9 @@ void queue_sums_clear(struct queue_sums *sums);
 
 void queue_sums_free(struct queue_sums *sums);
 
+/** @return the flow as its socket sends it, before NAT */
+struct queue_flow queue_origin(const struct queue_sender *sender);
+
 /* How well a socket fits a flow; a higher one is better. */
 enum queue_match {
 	QUEUE_NO_MATCH,
@@ -43,7 +46,8 @@ enum queue_match {
 	QUEUE_SOCKET,	   /* the packet had this socket */
 };
 
+/** @param origin, socket  of the sender */
 enum queue_match queue_match(const struct queue_owner *owner,
-			     const struct queue_sender *sender);
+			     const struct queue_flow *origin, uint64_t socket);
 
 #endif
