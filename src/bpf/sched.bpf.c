@@ -193,7 +193,7 @@ static __always_inline void end_wait(struct sched_cpu *cpu, __u32 tid)
 			cpu->waiters[i].tid = 0;
 }
 
-/* @task has run until now, to the thread's cost unless that was throttled. The idle task is nobody. */
+/* Clocks of two CPUs may differ a little. @task has run until now, to the thread's cost unless that was throttled. The idle task is nobody. */
 static __always_inline void charge_waits(const struct sched_control *control,
 					 struct sched_cpu *cpu,
 					 const struct task_struct *task,
@@ -201,7 +201,8 @@ static __always_inline void charge_waits(const struct sched_control *control,
 {
 	for (int i = 0; i < SCHED_WAITERS; i++) {
 		const __u32 tid = cpu->waiters[i].tid;
-		const __u64 ns = now - cpu->waiters[i].since_ns;
+		const __u64 since = cpu->waiters[i].since_ns;
+		const __u64 ns = now > since ? now - since : 0;
 
 		if (!tid)
 			continue;

@@ -5,6 +5,7 @@
 #include "who/container_facts.h"
 
 #include <bpf/bpf.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,17 +114,22 @@ static void age(struct thread_shares *shares, int64_t now_ns)
 
 void thread_shares_read(struct thread_shares *shares, int fd, int64_t now_ns)
 {
-	struct sched_share_key key;
-	struct sched_share share;
+	cleanup_free struct sched_share_key *keys =
+		calloc(SCHED_SHARES_MAX, sizeof(*keys));
+	cleanup_free struct sched_share *values =
+		calloc(SCHED_SHARES_MAX, sizeof(*values));
+	uint32_t n = SCHED_SHARES_MAX, batch;
 
 	shares->reads++;
 	age(shares, now_ns);
-	for (uint32_t n = 0;
-	     n < SCHED_SHARES_MAX && !bpf_map_get_next_key(fd, NULL, &key); n++) {
-		if (!bpf_map_lookup_elem(fd, &key, &share))
-			add(shares, &key, &share, now_ns);
-		bpf_map_delete_elem(fd, &key);
-	}
+	if (!keys || !values)
+		return;
+	if (bpf_map_lookup_and_delete_batch(fd, NULL, &batch, keys, values, &n,
+					    NULL) &&
+	    errno != ENOENT)
+		return;
+	for (uint32_t i = 0; i < n; i++)
+		add(shares, &keys[i], &values[i], now_ns);
 }
 
 /* Put it in its place among the largest ones, of which the last may have to go. */

@@ -54,8 +54,8 @@ static void drop_first(struct thread_times *times)
 void thread_times_add(struct thread_times *times, uint64_t *room, int64_t at_ns,
 		      enum sched_thread_state state)
 {
-	if (times->n && time_at(times, times->n - 1) >= at_ns)
-		return;
+	if (times->n)
+		at_ns = max_i64(at_ns, time_at(times, times->n - 1) + 1);
 	if (times->n == times->capacity)
 		grow(times, room);
 	if (!times->capacity)

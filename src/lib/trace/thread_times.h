@@ -20,7 +20,7 @@ struct thread_times {
 	uint32_t first, n, capacity;
 };
 
-/** Note a change. One that is not later than the last one is ignored. @param room  changes of all threads that have memory */
+/** Note a change, which comes after the last one, whatever the clock of its CPU says. @param room  changes of all threads that have memory */
 void thread_times_add(struct thread_times *times, uint64_t *room, int64_t at_ns,
 		      enum sched_thread_state state);
 

@@ -39,6 +39,7 @@ struct thread {
 	uint32_t pid;
 	int64_t seen_ns;
 	int64_t begin_ns; /* watched since */
+	int64_t skip_ns;  /* changes until then are known already */
 	int64_t gone_ns;  /* 0: it has not ended */
 	struct thread_times times;
 	int64_t report_ns; /* its last record is of the time until then */
@@ -131,7 +132,7 @@ static int on_change(void *ctx, void *data, size_t size)
 	struct thread *thread = find_thread(threads, change->tid);
 
 	(void)size;
-	if (!thread)
+	if (!thread || (int64_t)change->at_ns <= thread->skip_ns)
 		return 0;
 	if (!thread->times.n && thread->begin_ns < (int64_t)change->at_ns)
 		thread_times_add(&thread->times, &threads->room,
@@ -209,7 +210,8 @@ static void restart(struct threads *threads, struct thread *thread)
 	if (bpf_map_lookup_elem(threads->threads_fd, &thread->tid, &last) ||
 	    (last.last & ((1 << SCHED_STATE_BITS) - 1)) == SCHED_UNKNOWN)
 		return;
-	note_change(threads, thread, (int64_t)(last.last >> SCHED_STATE_BITS),
+	thread->skip_ns = (int64_t)(last.last >> SCHED_STATE_BITS);
+	note_change(threads, thread, thread->skip_ns,
 		    last.last & ((1 << SCHED_STATE_BITS) - 1));
 }
 

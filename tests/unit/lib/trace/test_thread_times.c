@@ -89,15 +89,17 @@ CASE(random_changes_add_up_as_in_the_model)
 	}
 }
 
-CASE(a_change_that_is_not_later_is_ignored)
+CASE(a_change_comes_after_the_last_one)
 {
 	uint64_t ns[NETOBS_THREAD_STATES];
 
 	add(f, 10, SCHED_SLEEP);
-	thread_times_add(&f->times, &f->room, 10, SCHED_STOP);
-	thread_times_add(&f->times, &f->room, 9, SCHED_STOP);
+	thread_times_add(&f->times, &f->room, 9, SCHED_WAIT);
+	thread_times_add(&f->times, &f->room, 10, SCHED_RUN);
+	memset(f->model + 11, SCHED_WAIT, 1);
+	memset(f->model + 12, SCHED_RUN, NS - 12);
 	assert_like_model(f, 10, NS);
-	assert_int_equal(thread_times_state(&f->times), SCHED_SLEEP);
+	assert_int_equal(thread_times_state(&f->times), SCHED_RUN);
 	assert_false(thread_times_sum(&f->times, 9, 11, ns));
 	assert_false(thread_times_sum(&f->times, 12, 11, ns));
 }
