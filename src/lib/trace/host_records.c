@@ -6,6 +6,7 @@
 #include "host/netns.h"
 
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 
@@ -193,8 +194,10 @@ static void deliver(const struct host_records *records, struct space *space,
 	if (!*host->uplink)
 		memcpy(host->uplink, space->uplinks[0].name,
 		       sizeof(host->uplink));
-	strncpy(host->host, records->names.nodename, sizeof(host->host) - 1);
-	strncpy(host->kernel, records->names.release, sizeof(host->kernel) - 1);
+	snprintf(host->host, sizeof(host->host), "%.63s",
+		 records->names.nodename);
+	snprintf(host->kernel, sizeof(host->kernel), "%.63s",
+		 records->names.release);
 	records->on_host(records->ctx, host);
 }
 

@@ -29,6 +29,9 @@ static void deliver_turn(struct netobs_turn *turn, void *ctx)
 	if (turn->pid)
 		memcpy(turn->container_id, find_container(trace, turn->pid),
 		       sizeof(turn->container_id));
+	if (trace->queues)
+		queues_note_uplink(trace->queues, turn->uplink_netns_inode,
+				   turn->uplink_ifindex, turn->uplink);
 	trace->stats.turns++;
 	trace->life.delivered++;
 	trace->opts.on_record(&turn->record, trace->opts.user);
