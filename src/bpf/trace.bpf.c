@@ -14,6 +14,7 @@
 
 #include "bpf/nullable.h"
 #include "bpf/trace/hooks.h"
+#include "bpf/trace/limits.h"
 #include "bpf/trace/readers.h"
 #include "bpf/trace/segments.h"
 #include "bpf/trace/sockets.h"
@@ -101,6 +102,7 @@ int BPF_PROG(netobs_tr_send, const struct sock *sk, const struct msghdr *msg)
 		return 0;
 	point = point_of(sk, TRACE_SEND, tp->write_seq, msg->msg_iter.count);
 	point.has_process = true;
+	point.limit = limit_of(sk, tp);
 	emit(&found, &ends, &point);
 	return 0;
 }
@@ -206,7 +208,8 @@ static __always_inline void take_probe(const struct sock *sk,
 	point.buffer = skb;
 	point.ack = cb.ack_seq;
 	point.tcp_flags = cb.tcp_flags;
-	if (is_wanted(&point, IP_PROTO_TCP))
+	point.limit = limit_of(sk, tp);
+	if (point.limit || is_wanted(&point, IP_PROTO_TCP))
 		emit(&found, &ends, &point);
 }
 
@@ -358,42 +361,74 @@ static __always_inline bool may_be_dropped(const struct sk_buff *skb, __u32 reas
 	       !is_copy(reason) && !is_linked(skb, reason);
 }
 
-static __always_inline void take_drop(const struct sk_buff *skb, __u32 reason)
+/* Names of places in the kernel's code, as its %pS writes them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, TRACE_FUNCTIONS);
+	__type(key, __u64);
+	__type(value, char[TRACE_FUNCTION_LEN]);
+} trace_functions SEC(".maps");
+
+static const char function_format[] = "%pS";
+static const char no_name[TRACE_FUNCTION_LEN];
+
+/* Global: the verifier follows it once. */
+__noinline int netobs_trace_name(__u64 place)
+{
+	char *name;
+
+	/* COMPAT(<5.13): user space reads /proc/kallsyms. */
+	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_snprintf) ||
+	    bpf_map_lookup_elem(&trace_functions, &place))
+		return 0;
+	bpf_map_update_elem(&trace_functions, &place, no_name, BPF_NOEXIST);
+	name = bpf_map_lookup_elem(&trace_functions, &place);
+	if (name)
+		bpf_snprintf(name, TRACE_FUNCTION_LEN, function_format, &place,
+			     sizeof(place));
+	return 0;
+}
+
+static __always_inline void take_drop(const struct sk_buff *skb,
+				      const void *place, __u32 reason)
 {
 	struct point point = { .kind = TRACE_DROP,
 			       .dev = device_of(skb),
+			       .socket = place,
 			       .reason = reason };
 
+	netobs_trace_name((__u64)place);
 	take_segment(skb, skb->network_header, true, &point);
 }
 
-static __always_inline int take_dropped(const struct sk_buff *skb, __u32 reason)
+static __always_inline int take_dropped(const struct sk_buff *skb,
+					const void *place, __u32 reason)
 {
 	note_taken(RUN_DROP, skb);
 	if (may_be_dropped(skb, reason))
-		take_drop(skb, reason);
+		take_drop(skb, place, reason);
 	return 0;
 }
 
 SEC("tp_btf/kfree_skb")
 int BPF_PROG(netobs_tr_why, struct sk_buff *skb, void *location, __u32 reason)
 {
-	return take_dropped(skb, reason);
+	return take_dropped(skb, location, reason);
 }
 
 SEC("tp_btf/kfree_skb")
 int BPF_PROG(netobs_tr_why2, struct sk_buff *skb, void *location, __u32 reason)
 {
 	if (is_missed(RUN_DROP, skb) && may_be_dropped(skb, reason))
-		take_drop(skb, reason);
+		take_drop(skb, location, reason);
 	return 0;
 }
 
 /* COMPAT(<5.17): there are no reasons. */
 SEC("tp_btf/kfree_skb")
-int BPF_PROG(netobs_tr_drop, struct sk_buff *skb)
+int BPF_PROG(netobs_tr_drop, struct sk_buff *skb, void *location)
 {
-	return take_dropped(skb, 0);
+	return take_dropped(skb, location, 0);
 }
 
 /* Netfilter's programs are attached by namespace, and only if they are wanted. */

@@ -18,6 +18,8 @@ enum {
 	TRACE_FRAGMENTS = 4096, /* datagrams whose fragments are on their way */
 	TRACE_READERS = 4096,	/* sockets that have datagrams to be read */
 	TRACE_REFUSED = 16384,	/* rejected flows of datagrams */
+	TRACE_FUNCTIONS = 256,	/* that drop packets */
+	TRACE_FUNCTION_LEN = 96,
 };
 
 /* As enum netobs_trace_point; those from TRACE_OPENS on are for user space alone. */
@@ -52,6 +54,17 @@ enum trace_point {
 	TRACE_FACE,   /* another tuple of a connection */
 	TRACE_CLOSES, /* a socket of a connection is closed */
 	TRACE_EXISTS, /* an open socket of an existing connection, with its process; has no slot */
+};
+
+/* As enum netobs_turn_limit, plus 1. */
+enum trace_limit {
+	TRACE_LIMIT_UNKNOWN,
+	TRACE_LIMIT_IDLE,
+	TRACE_LIMIT_BUFFER,
+	TRACE_LIMIT_WINDOW,
+	TRACE_LIMIT_CWND,
+	TRACE_LIMIT_RECOVERY,
+	TRACE_LIMIT_OTHER,
 };
 
 /*
@@ -166,7 +179,7 @@ struct trace_report {
 	__u64 buffer;
 	__u64 pid_tgid;
 	struct ip_addr src, dst;
-	__u64 socket; /* the socket that has a datagram, or reads one */
+	__u64 socket; /* that has a datagram, or reads one; of drops, the place in the kernel's code */
 	__u32 seq;    /* of an ICMP echo: the number of the request */
 	__u32 ack;    /* of datagrams: the IP header's identification */
 	__u32 length; /* of datagrams: with the transport header */
@@ -185,7 +198,7 @@ struct trace_report {
 	__u8 is_reply; /* of ICMP */
 	__u16 piece;   /* offset of a fragment in its datagram */
 	__u8 is_fragment;
-	__u8 reserved;
+	__u8 limit;	  /* enum trace_limit */
 	char command[16]; /* of the thread group's leader */
 	char thread[16];
 	char interface[16];

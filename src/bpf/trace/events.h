@@ -81,12 +81,13 @@ struct point {
 	const struct net_device *dev;
 	__u64 queue_id; /* of packets that come to a queue, or leave it; 0: not wanted */
 	__u32 netns;
-	const struct sock *socket;
+	const void *socket;		/* as in struct trace_report */
 	__u32 seq, ack, length, reason; /* as in struct trace_report */
 	__u16 queue, piece;
 	__u16 extensions; /* as in struct piece_ports */
 	__u8 kind;	  /* enum trace_point */
 	__u8 tcp_flags;
+	__u8 limit; /* enum trace_limit */
 	bool has_process, is_fragment;
 };
 
@@ -370,6 +371,7 @@ static __always_inline bool emit(const struct found *found,
 	event->point = point->kind;
 	event->direction = found->direction;
 	event->tcp_flags = point->tcp_flags;
+	event->limit = point->limit;
 	event->has_process = point->has_process;
 	event->netns = point->netns;
 	fill_process(event);

@@ -529,6 +529,7 @@ static int open_trace(struct trace *trace)
 		.layers = layers_for(opts),
 		.points = trace_layers_points(layers_for(opts)),
 		.wants_acks = opts->records & EVENTS,
+		.wants_limits = opts->records & TURNS,
 		.wants_datagrams = trace->wants_datagrams,
 		.wants_netfilter = wants_netfilter(opts),
 		.wants_queues = opts->records & QUEUES_WANTED,

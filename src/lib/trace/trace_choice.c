@@ -30,6 +30,10 @@ enum { ROOM_TRIES = 8 };
 
 /* ---- Layers ---------------------------------------------------------------------------- */
 
+_Static_assert((int)TRACE_LIMIT_IDLE == NETOBS_TURN_IDLE + 1 &&
+		       (int)TRACE_LIMIT_OTHER == NETOBS_TURN_OTHER + 1,
+	       "limits of programs are those of events");
+
 _Static_assert((int)TRACE_DROP == (int)NETOBS_TRACE_DROP &&
 		       (int)TRACE_POSTROUTING == (int)NETOBS_TRACE_POSTROUTING &&
 		       (int)TRACE_OPENS == (int)NETOBS_TRACE_POINTS,
@@ -181,7 +185,21 @@ static uint32_t event_fields(const struct trace *trace,
 		has |= NETOBS_TRACE_HAS_INITIATOR;
 	if (report->point == TRACE_DROP && trace->programs.has_reasons)
 		has |= NETOBS_TRACE_HAS_REASON;
+	if (report->limit)
+		has |= NETOBS_TRACE_HAS_LIMIT;
 	return has;
+}
+
+/* Find the function that has dropped a packet. */
+static void name_function(const struct trace *trace, uint64_t place,
+			  char *function, size_t size)
+{
+	char name[TRACE_FUNCTION_LEN];
+	uint32_t offset;
+
+	if (!trace_programs_name(&trace->programs, place, name) ||
+	    !drop_names_split(name, function, size, &offset))
+		drop_names_find(&trace->names, place, function, size, &offset);
 }
 
 static void fill_event(const struct trace *trace, const struct traced *traced,
@@ -210,7 +228,7 @@ static void fill_event(const struct trace *trace, const struct traced *traced,
 		.tcp_flags = report->tcp_flags,
 		.protocol = report->proto,
 		.is_fragment = report->is_fragment,
-		.socket = report->socket,
+		.socket = report->point == TRACE_DROP ? 0 : report->socket,
 		.ip_id = trace_is_datagram(report->proto) ? report->ack : 0,
 		.cpu = report->cpu,
 		.pid = (uint32_t)(report->pid_tgid >> 32),
@@ -219,6 +237,7 @@ static void fill_event(const struct trace *trace, const struct traced *traced,
 		.netns_inode = report->netns,
 		.reason = report->reason,
 		.queue = report->queue,
+		.limit = report->limit ? report->limit - 1 : 0,
 		.buffer = report->buffer,
 	};
 	memcpy(event->src, report->src.bytes, sizeof(event->src));
@@ -233,6 +252,9 @@ static void fill_event(const struct trace *trace, const struct traced *traced,
 		memcpy(event->owner_command, owner->command,
 		       sizeof(event->owner_command));
 	}
+	if (report->point == TRACE_DROP)
+		name_function(trace, report->socket, event->function,
+			      sizeof(event->function));
 	if (event->record.has & NETOBS_TRACE_HAS_REASON)
 		drop_names_cause(&trace->names, report->reason, event->cause,
 				 sizeof(event->cause));

@@ -73,7 +73,7 @@ static const struct row {
 	  ANY_LAYER, 1, 0 },
 	{ "netobs_tr_why", "kfree_skb", TRACE_DROP, false, ONLY(DEVICE), 3, 0 },
 	{ "netobs_tr_why2", "kfree_skb", TRACE_DROP, false, ONLY(DEVICE), 3, 0 },
-	{ "netobs_tr_drop", "kfree_skb", TRACE_DROP, false, ONLY(DEVICE), 1, 2 },
+	{ "netobs_tr_drop", "kfree_skb", TRACE_DROP, false, ONLY(DEVICE), 2, 2 },
 };
 
 /* Programs in front of all others at a hook of netfilter, and behind them. */
@@ -215,6 +215,7 @@ static int prepare_trace(struct bpf_object *object, void *ctx)
 	rodata->config_has_spaces = knobs->n_spaces;
 	rodata->config_wants_netfilter = knobs->wants_netfilter;
 	rodata->config_wants_acks = knobs->wants_acks;
+	rodata->config_wants_limits = knobs->wants_limits;
 	rodata->config_wants_opening = !knobs->is_idle;
 	rodata->config_wants_datagrams = knobs->wants_datagrams;
 	rodata->config_has_cast = programs->has_cast;
@@ -269,6 +270,7 @@ static int open_maps(struct trace_programs *programs,
 	programs->faces_fd = program_set_map_fd(set, "trace_faces");
 	programs->refused_fd = program_set_map_fd(set, "trace_refused");
 	programs->counts_fd = program_set_map_fd(set, "trace_counts");
+	programs->functions_fd = program_set_map_fd(set, "trace_functions");
 	return 0;
 }
 
@@ -322,6 +324,13 @@ int trace_programs_open(struct trace_programs *programs,
 	if (err)
 		trace_programs_close(programs);
 	return err;
+}
+
+bool trace_programs_name(const struct trace_programs *programs, uint64_t place,
+			 char name[TRACE_FUNCTION_LEN])
+{
+	return !bpf_map_lookup_elem(programs->functions_fd, &place, name) &&
+	       *name;
 }
 
 int trace_programs_attach(struct trace_programs *programs)

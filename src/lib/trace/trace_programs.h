@@ -22,6 +22,7 @@ struct trace_knobs {
 	uint32_t layers; /* 1 << enum netobs_trace_layer: of reports that are wanted; 0: all */
 	uint32_t points; /* 1 << enum trace_point: of these layers; limits count their events only; 0: all */
 	bool wants_acks; /* segments without data */
+	bool wants_limits; /* what keeps sockets from sending; also of segments without data, there */
 	bool wants_datagrams; /* connections of UDP and ICMP that begin */
 	bool wants_netfilter; /* the programs of trace_programs_hook() */
 	bool wants_queues;    /* who fills queues, see bpf/queues.h */
@@ -45,7 +46,7 @@ struct trace_programs {
 	struct trace_conn *conns; /* mapped: knobs.slots of them */
 	uint64_t *ports;	  /* mapped: TRACE_PORTS of them */
 	struct ring_buffer *ring;
-	int faces_fd, refused_fd, counts_fd; /* the set's */
+	int faces_fd, refused_fd, counts_fd, functions_fd; /* the set's */
 };
 
 /**
@@ -101,6 +102,10 @@ void trace_programs_forget(const struct trace_programs *programs,
 /** Datagrams with that tuple begin no connection from now on, while it is among the last TRACE_REFUSED that had any. */
 void trace_programs_refuse(const struct trace_programs *programs,
 			   const struct trace_tuple *tuple);
+
+/** @return whether the programs have named a place in the kernel's code, as %pS does */
+bool trace_programs_name(const struct trace_programs *programs, uint64_t place,
+			 char name[TRACE_FUNCTION_LEN]);
 
 /** @return the sum of all CPUs */
 struct trace_counts trace_programs_count(const struct trace_programs *programs);
