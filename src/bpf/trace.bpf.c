@@ -237,6 +237,18 @@ static __always_inline bool is_all_acked(int from, int to)
 	       (from == TCP_CLOSING && to == TCP_TIME_WAIT);
 }
 
+/* The end of a handshake, which tcp_probe does not report: the socket can be accepted. */
+static __always_inline void note_established(struct found *found,
+					     struct ends *ends,
+					     const struct sock *sk,
+					     const struct tcp_sock *tp)
+{
+	const struct point point = point_of(sk, TRACE_SEGMENT, tp->rcv_nxt, 0);
+
+	turn_found(ends, found);
+	emit(found, ends, &point);
+}
+
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(netobs_tr_state, const struct sock *sk, const int from, const int to)
 {
@@ -252,6 +264,8 @@ int BPF_PROG(netobs_tr_state, const struct sock *sk, const int from, const int t
 		return 0;
 	if (is_all_acked(from, to) && tp->snd_una == tp->write_seq)
 		note_acked(&found, &ends, sk, tp->snd_una - 1, tp->snd_una - 1);
+	if (config_wants_limits && from == TCP_SYN_RECV && to == TCP_ESTABLISHED)
+		note_established(&found, &ends, sk, tp);
 	if (to != TCP_CLOSE)
 		return 0;
 	found.conn->ends |= TRACE_ENDS_CLOSED;

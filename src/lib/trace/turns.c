@@ -821,14 +821,13 @@ static void take_syn_ack(struct connection *connection, uint8_t direction,
 
 /* What follows the SYN has come to the server, so its socket can be accepted. */
 static void note_established(struct connection *connection, uint8_t direction,
-			     const struct journey_event *event)
+			     int64_t now_ns)
 {
 	struct turn_message *connect = connection->connect;
 
 	if (connect && connect->turn.direction == direction &&
-	    connect->turn.answer_ns && !connect->turn.ready_ns &&
-	    journey_is_arrival(event))
-		connect->turn.ready_ns = event->step.time_ns;
+	    connect->turn.answer_ns && !connect->turn.ready_ns)
+		connect->turn.ready_ns = now_ns;
 }
 
 static bool is_handshake_over(const struct connection *connection)
@@ -860,8 +859,6 @@ static void take_hop(struct turns *turns, struct connection *connection,
 		take_syn_ack(connection, direction, stamp, event);
 	else if (event->tcp_flags & FLAG_SYN)
 		take_syn(turns, connection, direction, stamp, event);
-	else
-		note_established(connection, direction, event);
 	if (stamp == TURN_STAMPS)
 		return;
 	set_uplink(half, place, stamp);
@@ -899,6 +896,7 @@ static void take_segment(struct turns *turns, struct connection *connection,
 	struct half *half = &connection->halves[direction];
 
 	note_socket(connection, !direction);
+	note_established(connection, direction, event->step.time_ns);
 	note_limit(&connection->halves[!direction], event);
 	if (event->end <= event->offset)
 		return;

@@ -113,9 +113,12 @@ class Tracer:
 
     MARKER, started = "marker", 0
 
-    def __init__(self, test, port, *options, also=""):
-        """@also: what it traces as well, "or udp"."""
+    def __init__(self, test, port, *options, also="", spaces=()):
+        """@also: what it traces as well, "or udp". @spaces: that count as the host; none: all."""
         Tracer.started += 1
+        marker = test.lab.ns(Tracer.MARKER)
+        for ns in (*spaces, marker) if spaces else ():
+            options = *options, "--netns", ns.name
         self.path = test.lab.path(f"trace-{Tracer.started}")
         self.errors = f"{self.path}-errors"
         with open(self.path, "wb") as out, open(self.errors, "wb") as errors:
@@ -123,7 +126,7 @@ class Tracer:
                 observer.netobsctl(), "trace", "-o", "json", "--max-connections", ROOM, *options,
                 f"tcp port {port} {also}", stdout=out, stderr=errors)
         self.lab, self.missed = test.lab, 0
-        self.wait_until_ready(test.lab.ns(Tracer.MARKER), port)
+        self.wait_until_ready(marker, port)
 
     def wait_until_ready(self, marker, port):
         """No message says so: until it has seen a connection that it is to trace."""
