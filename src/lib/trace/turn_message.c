@@ -89,13 +89,13 @@ void turn_fill_journey(struct turn_message *message,
 /* @return whether the states are known of all spans */
 static bool add_spans(struct netobs_turn *turn, enum netobs_turn_phase phase,
 		      uint32_t tid, const struct turn_span *spans, uint32_t n,
-		      const struct turn_threads *threads)
+		      const struct turns_ops *ops)
 {
 	uint64_t ns[NETOBS_THREAD_STATES];
 
 	for (uint32_t i = 0; i < n; i++) {
-		if (!tid || !threads->time(threads->ctx, tid, spans[i].from_ns,
-					   spans[i].until_ns, ns))
+		if (!tid || !ops->thread_time(ops->ctx, tid, spans[i].from_ns,
+					      spans[i].until_ns, ns))
 			return false;
 		for (int state = 0; state < NETOBS_THREAD_STATES; state++)
 			turn->thread_ns[phase][state] += ns[state];
@@ -103,8 +103,7 @@ static bool add_spans(struct netobs_turn *turn, enum netobs_turn_phase phase,
 	return true;
 }
 
-static void fill_threads(struct turn_message *message,
-			 const struct turn_threads *threads)
+static void fill_threads(struct turn_message *message, const struct turns_ops *ops)
 {
 	struct netobs_turn *turn = &message->turn;
 	const bool has_both = turn->record.has & NETOBS_TURN_HAS_SEND &&
@@ -117,17 +116,17 @@ static void fill_threads(struct turn_message *message,
 
 	memset(turn->thread_ns, 0, sizeof(turn->thread_ns));
 	is_known = add_spans(turn, NETOBS_TURN_WRITING, turn->tid,
-			     message->idle, message->n_idle, threads);
+			     message->idle, message->n_idle, ops);
 	if (turn->record.has & NETOBS_TURN_HAS_SEND &&
 	    writing.until_ns > writing.from_ns)
 		is_known &= add_spans(turn, NETOBS_TURN_WRITING, turn->tid,
-				      &writing, 1, threads);
+				      &writing, 1, ops);
 	is_known &= add_spans(turn, NETOBS_TURN_READING, reader,
-			      message->unread, message->n_unread, threads);
+			      message->unread, message->n_unread, ops);
 	if (turn->record.has & NETOBS_TURN_HAS_READ && thinking.from_ns &&
 	    thinking.until_ns > thinking.from_ns)
 		is_known &= add_spans(turn, NETOBS_TURN_THINKING, reader,
-				      &thinking, 1, threads);
+				      &thinking, 1, ops);
 	if (is_known)
 		turn->record.has |= NETOBS_TURN_HAS_THREADS;
 	else
@@ -155,10 +154,6 @@ static void keep_side(struct netobs_turn *turn)
 		turn->sent_ns = 0;
 		turn->sent_bytes = 0;
 	}
-	if (!sends || !reads)
-		return;
-	turn->uplink_ifindex = turn->uplink_netns_inode = 0;
-	memset(turn->uplink, 0, sizeof(turn->uplink));
 }
 
 static void fill_last_time(struct netobs_turn *turn)
@@ -171,14 +166,156 @@ static void fill_last_time(struct netobs_turn *turn)
 	turn->end_ns = max_i64(turn->end_ns, turn->record.time_ns);
 }
 
-void turn_fill_end(struct turn_message *message,
-		   const struct turn_threads *threads)
+void turn_fill_end(struct turn_message *message, const struct turns_ops *ops)
 {
 	struct netobs_turn *turn = &message->turn;
 
 	keep_side(turn);
 	fill_last_time(turn);
 	turn->record.has &= ~(uint32_t)NETOBS_TURN_HAS_THREADS;
-	if (threads->time)
-		fill_threads(message, threads);
+	if (ops->thread_time)
+		fill_threads(message, ops);
+}
+
+/* ---- Records ------------------------------------------------------------------------------- */
+
+static void name_process(const struct turn_process *process, uint32_t *pid,
+			 uint32_t *tid, char command[16])
+{
+	*pid = process->pid;
+	*tid = process->tid;
+	memcpy(command, process->command, sizeof(process->command));
+}
+
+static void fill_processes(struct netobs_turn *turn, const struct turn_half *half)
+{
+	const struct turn_process *own = half->is_sender_here ? &half->writer :
+								&half->reader;
+
+	if (half->is_sender_here)
+		turn->record.has |= NETOBS_TURN_HAS_SEND;
+	if (half->is_reader_here)
+		turn->record.has |= NETOBS_TURN_HAS_READ;
+	if (own->pid) {
+		turn->record.has |= NETOBS_TURN_HAS_PROCESS;
+		name_process(own, &turn->pid, &turn->tid, turn->command);
+	}
+	if (half->is_sender_here && half->is_reader_here)
+		name_process(&half->reader, &turn->reader_pid,
+			     &turn->reader_tid, turn->reader_command);
+}
+
+static void fill_uplink(struct netobs_turn *turn, const struct turn_half *half)
+{
+	const struct turn_place *uplink = half->uplink;
+	const struct turn_tuple *tuple;
+
+	/* What a host sends to itself leaves it nowhere. */
+	if (!uplink || (half->is_sender_here && half->is_reader_here))
+		return;
+	tuple = &uplink->tuples[turn->direction];
+	turn->uplink_ifindex = uplink->ifindex;
+	turn->uplink_netns_inode = uplink->netns;
+	memcpy(turn->uplink, uplink->name, sizeof(turn->uplink));
+	memcpy(turn->wire_src, tuple->src, sizeof(turn->wire_src));
+	memcpy(turn->wire_dst, tuple->dst, sizeof(turn->wire_dst));
+	turn->wire_src_port = tuple->src_port;
+	turn->wire_dst_port = tuple->dst_port;
+}
+
+static void fill_connection(struct netobs_turn *turn,
+			    const struct turn_connection *connection)
+{
+	const struct turn_half *half = &connection->halves[turn->direction];
+
+	turn->connection = connection->id;
+	turn->protocol = connection->protocol;
+	if (connection->protocol == IPPROTO_TCP &&
+	    turn->kind != NETOBS_TURN_CONNECT)
+		turn->seq = connection->first_seq[turn->direction] +
+			    (uint32_t)turn->offset;
+	if (connection->has & NETOBS_TRACE_HAS_INITIATOR)
+		turn->record.has |= NETOBS_TURN_HAS_INITIATOR;
+	if (half->has_offset)
+		turn->record.has |= NETOBS_TURN_HAS_OFFSET;
+	turn->netns_inode = half->netns;
+	memcpy(turn->src, half->tuple.src, sizeof(turn->src));
+	memcpy(turn->dst, half->tuple.dst, sizeof(turn->dst));
+	turn->src_port = half->tuple.src_port;
+	turn->dst_port = half->tuple.dst_port;
+	fill_uplink(turn, half);
+	fill_processes(turn, half);
+}
+
+struct turn_message *turn_message_new(struct turns *turns,
+				      struct turn_connection *connection,
+				      uint8_t direction, uint8_t kind,
+				      int64_t offset, int64_t now_ns)
+{
+	struct turn_message *message = calloc(1, sizeof(*message));
+
+	if (!message)
+		return NULL;
+	message->turn = (struct netobs_turn){
+		.record = { .sz = sizeof(message->turn),
+			    .type = NETOBS_RECORD_TURN,
+			    .time_ns = now_ns },
+		.offset = offset,
+		.direction = direction,
+		.kind = kind,
+		.one_of = 1,
+		.unknown_parts = (1U << NETOBS_JOURNEY_PARTS) - 1,
+	};
+	message->end = INT64_MAX;
+	message->journey_end = INT64_MIN;
+	message->changed_ns = message->told_ns = now_ns;
+	message->cycle = connection->cycle;
+	turns->n_held++;
+	return message;
+}
+
+void turn_message_free(struct turns *turns, struct turn_message *message)
+{
+	turns->n_held -= !!message;
+	free(message);
+}
+
+/* The time until now belongs to the last limit, as the next one is not known yet. */
+static void add_rest(struct turn_message *copy, const struct turn_half *half,
+		     int64_t now_ns)
+{
+	struct netobs_turn *turn = &copy->turn;
+
+	if (half->unread_ns)
+		turn_add_span(copy->unread, &copy->n_unread,
+			      max_i64(half->unread_ns, turn->record.time_ns),
+			      now_ns);
+	if (!half->has_limits || turn->sent_ns)
+		return;
+	for (int limit = 0; limit < NETOBS_TURN_LIMITS; limit++)
+		turn->limit_ns[limit] += half->limits[limit];
+	if (now_ns > half->limit_ns)
+		turn->limit_ns[half->last_limit] +=
+			(uint64_t)(now_ns - half->limit_ns);
+}
+
+/* @now_ns: 0: it has ended */
+void turn_deliver(struct turns *turns, struct turn_connection *connection,
+		  struct turn_message *message, int64_t now_ns)
+{
+	const struct turn_half *half = turn_half_of(connection, message);
+	struct turn_message copy = *message;
+
+	fill_connection(&copy.turn, connection);
+	if (now_ns && message->turn.kind == NETOBS_TURN_MESSAGE)
+		add_rest(&copy, half, now_ns);
+	if (now_ns)
+		copy.turn.end_ns = now_ns;
+	else
+		copy.turn.record.has |= NETOBS_TURN_HAS_END;
+	if (half->has_limits && half->is_sender_here &&
+	    copy.turn.kind != NETOBS_TURN_CONNECT)
+		copy.turn.record.has |= NETOBS_TURN_HAS_LIMITS;
+	turn_fill_end(&copy, &turns->ops);
+	turns->ops.on_turn(&copy.turn, turns->ops.ctx);
 }

@@ -3,9 +3,13 @@
 #ifndef NETOBS_TRACE_TURN_STATE_H
 #define NETOBS_TRACE_TURN_STATE_H
 
+#include "base/slots.h"
+#include "base/util.h"
 #include "journey_state.h"
+#include "turn_ops.h"
 
 #include <netobs/turn.h>
+#include <string.h>
 #include <sys/queue.h>
 
 /* ---- The interfaces that packets of a connection pass ------------------------------------ */
@@ -103,15 +107,186 @@ void turn_fill_journey(struct turn_message *message,
 		       const struct netobs_journey *journey,
 		       const struct turn_path *path);
 
-/** What threads did, if that is known: as turns_ops.thread_time. */
-struct turn_threads {
-	bool (*time)(void *ctx, uint32_t tid, int64_t from_ns, int64_t until_ns,
-		     uint64_t ret_ns[NETOBS_THREAD_STATES]);
-	void *ctx;
+/** Set what follows from all else, and the states of threads, before the record is delivered. */
+void turn_fill_end(struct turn_message *message, const struct turns_ops *ops);
+
+/* ---- Directions and connections ------------------------------------------------------------- */
+
+enum {
+	TURN_OVERLAPS = 6, /* then a connection has no turns */
+	TURN_HARMLESS = 16,
 };
 
-/** Set what follows from all else, and the states of threads, before the record is delivered. */
-void turn_fill_end(struct turn_message *message,
-		   const struct turn_threads *threads);
+/* What the process at a socket does. */
+enum turn_doing { TURN_IDLES, TURN_WRITES, TURN_READS };
+
+struct turn_process {
+	uint32_t pid, tid;
+	char command[16];
+};
+
+/* A direction of a connection, and the socket that sends in it. */
+struct turn_half {
+	struct turn_message *open; /* begins at @start */
+	struct turn_messages closed;
+	struct turn_message *slice; /* NULL: messages end often enough */
+	int64_t start;
+	bool has_offset; /* 0 is the first byte of the stream */
+	bool has_start, is_sender_here, is_reader_here;
+	bool has_socket; /* tuple and netns are those of the socket */
+	bool has_limits;
+	enum turn_doing doing; /* of the socket that sends */
+	/* The highest byte that each stamp is of, and when it was. */
+	int64_t reach[TURN_STAMPS], reach_ns[TURN_STAMPS];
+	struct turn_place *uplink;
+	struct turn_tuple tuple;
+	uint32_t netns;
+	struct turn_process writer, reader;
+	uint64_t limits[NETOBS_TURN_LIMITS]; /* since bytes were sent first */
+	int64_t limit_ns;
+	uint8_t last_limit;
+	int64_t unread_ns; /* since then, bytes can be read; 0: none */
+	/* Of slices: sums over the bytes of journeys. */
+	double part_sums[NETOBS_JOURNEY_PARTS];
+	uint64_t part_bytes;
+	char drop_cause[64], drop_function[64];
+};
+
+struct turn_connection {
+	uint64_t id;
+	struct turn_half halves[2];
+	struct turn_path path;
+	struct turn_message *connect;
+	uint32_t first_seq[2];
+	uint32_t has; /* enum netobs_trace_field */
+	uint8_t protocol;
+	uint8_t overlaps;
+	int64_t ticked_ns;
+	/* What is left out: the number of the turn, its beginning and its key, which all hosts have. */
+	uint64_t cycle;
+	int64_t cycle_ns;
+	uint32_t key;
+	int64_t mean_ns;
+	int64_t tokens_ns; /* records that may be delivered, as the time in which they become so many */
+	int64_t filled_ns;
+};
+
+struct turns {
+	struct turns_ops ops;
+	struct slots connections; /* pointers, by id */
+	struct turn_connection *last; /* of the last event: often the next one's, too */
+	int64_t now_ns;
+	uint64_t n_thinned;
+	uint32_t n_held;
+	uint32_t harmless[TURN_HARMLESS]; /* reasons of drops by which nothing is lost */
+	uint32_t n_harmless;
+};
+
+static inline struct turn_half *turn_half_of(struct turn_connection *connection,
+					     const struct turn_message *message)
+{
+	return &connection->halves[message->turn.direction];
+}
+
+static inline void turn_set_decision(struct turn_message *message, uint32_t one_of)
+{
+	message->is_decided = true;
+	message->turn.one_of = one_of;
+}
+
+static inline bool turn_has_turns(const struct turn_connection *connection)
+{
+	return connection->overlaps < TURN_OVERLAPS;
+}
+
+typedef void turn_count_fn(struct turn_message *message,
+			   const struct turn_half *half, uint32_t bytes,
+			   const struct journey_event *event);
+
+/** @return a message, slice or handshake that begins; NULL: no memory */
+struct turn_message *turn_message_new(struct turns *turns,
+				      struct turn_connection *connection,
+				      uint8_t direction, uint8_t kind,
+				      int64_t offset, int64_t now_ns);
+
+/** @message: or NULL */
+void turn_message_free(struct turns *turns, struct turn_message *message);
+
+/** Deliver its record. @now_ns: 0: it has ended */
+void turn_deliver(struct turns *turns, struct turn_connection *connection,
+		  struct turn_message *message, int64_t now_ns);
+
+/** @return one of how many is delivered; 0: not this one. A record is paid for by the half of a second */
+uint32_t turn_decide(struct turn_connection *connection, int64_t took_ns,
+		     int64_t now_ns, uint32_t n_records, bool is_slow);
+
+/** A message begins: of requests, the turn before it is over, and it is decided about its records. */
+void turn_begin_cycle(struct turn_connection *connection, uint8_t direction,
+		      uint32_t seq, int64_t now_ns);
+
+/** @return the message of the direction that has not ended, which may begin now; NULL: no memory */
+struct turn_message *turn_open(struct turns *turns,
+			       struct turn_connection *connection,
+			       uint8_t direction, int64_t offset, int64_t now_ns);
+
+/** End the message before @end. @answer_ns: its reader writes; 0: its writer reads */
+void turn_close(struct turns *turns, struct turn_connection *connection,
+		uint8_t direction, int64_t end, int64_t now_ns,
+		int64_t answer_ns);
+
+/** Set the length, up to @end. */
+void turn_set_length(struct turn_message *message, int64_t end);
+
+/** Set the stamps of the last byte, as far as it has come. */
+void turn_fill_stamps(struct turn_message *message, const struct turn_half *half);
+
+/** Set a stamp of the bytes of an event, whose messages may have ended. */
+void turn_stamp_bytes(struct turn_half *half, enum turn_stamp stamp,
+		      const struct journey_event *event);
+
+/** Count the bytes of an event in each message that has some of them. */
+void turn_count_bytes(struct turn_half *half, turn_count_fn *count,
+		      const struct journey_event *event);
+
+/** The time until now belongs to @limit. */
+void turn_spend(struct turn_half *half, enum netobs_turn_limit limit,
+		int64_t now_ns);
+
+/** Note the limit of an event, if it has one. */
+void turn_note_limit(struct turn_half *half, const struct journey_event *event);
+
+/** Bytes are sent for the first time: what has kept them is known now. */
+void turn_spend_all(struct turn_half *half, int64_t now_ns);
+
+/** Set the process to that of the event. */
+void turn_note_process(struct turn_process *process,
+		       const struct journey_event *event);
+
+/** All that can be read has been. */
+void turn_end_unread(struct turn_half *half, int64_t now_ns);
+
+/** @return what a packet at an interface is for a message; TURN_STAMPS: nothing */
+enum turn_stamp turn_stamp_of(const struct turn_half *half,
+			      struct turn_place *place, uint8_t direction,
+			      uint8_t point);
+
+/** Set the uplink, if it is there. */
+void turn_set_uplink(struct turn_half *half, struct turn_place *place,
+		     enum turn_stamp stamp);
+
+/** Take an event of TCP. */
+void turn_take_stream(struct turns *turns, struct turn_connection *connection,
+		      uint8_t direction, const struct journey_event *event);
+
+/** @return whether all of the handshake has been seen */
+bool turn_is_handshake_over(const struct turn_connection *connection);
+
+/** Take an event of a datagram. */
+void turn_take_datagram(struct turn_connection *connection, uint8_t direction,
+			const struct journey_event *event);
+
+/** Make a message of the journey of a datagram. */
+void turn_join_datagram(struct turns *turns, struct turn_connection *connection,
+			const struct netobs_journey *journey);
 
 #endif

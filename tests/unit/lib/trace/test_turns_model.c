@@ -16,7 +16,8 @@ enum {
 	TURNS_MOST = 6,
 	MESSAGES_MAX = 2 * TURNS_MOST,
 	EVENTS_MAX = 1 << 16,
-	RECORDS_MAX = 1024,
+	RECORDS_MAX = 4096,
+	LONG_TURNS = 900,
 	MSS = 1448,
 	/* How far events of two CPUs may be out of order. */
 	DISORDER_NS = 3 * MS,
@@ -67,7 +68,8 @@ struct host {
 struct world {
 	struct host hosts[2]; /* the client's, and the server's */
 	struct message messages[MESSAGES_MAX];
-	uint32_t n_messages;
+	uint32_t n_messages; /* more replace the first ones */
+	uint32_t most_calls, most_bytes;
 	int64_t now_ns;
 	int64_t limit_ns[2]; /* the last event with a limit, by direction */
 	uint64_t buffer;
@@ -347,17 +349,18 @@ static void acknowledge(struct world *world, struct message *message,
 /* One end writes a message in calls, from now on. The other one reads it, at the time that is set then. */
 static void talk(struct world *world, uint8_t direction)
 {
-	struct message *message = &world->messages[world->n_messages++];
+	struct message *message =
+		&world->messages[world->n_messages++ % MESSAGES_MAX];
 	struct truth *sender = &message->at[0], *receiver = &message->at[1];
 	struct segment segments[64];
-	uint32_t n = 0, n_calls = 1 + test_below(3);
+	uint32_t n = 0, n_calls = 1 + test_below(world->most_calls);
 	int64_t ns = world->now_ns, queued;
 
 	*message = (struct message){ .direction = direction,
 				     .offset = world->ends[direction] };
 	sender->begin_ns = world->limit_ns[direction] = ns;
 	for (uint32_t call = 0; call < n_calls; call++) {
-		const uint32_t bytes = 1 + test_below(8 * MSS);
+		const uint32_t bytes = 1 + test_below(world->most_bytes);
 
 		message->bytes += bytes;
 	}
@@ -611,15 +614,22 @@ static uint32_t count_kind(const struct host *host, uint8_t kind, uint32_t has)
 	return n;
 }
 
-static void converse(struct world *world)
+static void begin(struct world *world)
 {
 	world->n_messages = 0;
+	world->most_calls = 3;
+	world->most_bytes = 8 * MSS;
 	world->now_ns = some_us(1000);
 	world->ends[0] = world->ends[1] = 0;
 	world->first_seq[0] = (uint32_t)test_random();
 	world->first_seq[1] = (uint32_t)test_random();
 	open_host(&world->hosts[0]);
 	open_host(&world->hosts[1]);
+}
+
+static void converse(struct world *world)
+{
+	begin(world);
 	shake_hands(world, one_in(8));
 	for (uint32_t n = 1 + test_below(TURNS_MOST); n; n--) {
 		talk(world, 0);
@@ -695,10 +705,7 @@ CASE(handshakes_have_a_record_on_each_host)
 					 *server = world->hosts[1].got;
 		uint32_t n;
 
-		converse(world);
-		for (int host = 0; host < 2; host++)
-			world->hosts[host].n = 0;
-		world->now_ns = MS;
+		begin(world);
 		shake_hands(world, lost);
 		for (int host = 0; host < 2; host++)
 			run_host(&world->hosts[host], 0);
@@ -716,6 +723,167 @@ CASE(handshakes_have_a_record_on_each_host)
 		assert_true(client->in_ns > client->out_ns);
 		assert_true(server->answer_ns > server->in_ns);
 	}
+}
+
+/* @return the record of the same message; NULL: the host has left it out */
+static const struct netobs_turn *find_same(const struct host *host,
+					   const struct netobs_turn *turn)
+{
+	for (uint32_t i = 0; i < host->n_got; i++)
+		if (host->got[i].kind == turn->kind &&
+		    host->got[i].seq == turn->seq &&
+		    host->got[i].direction == turn->direction)
+			return &host->got[i];
+	return NULL;
+}
+
+/* Both hosts leave out the same ones, but for those that only one of them finds slow, and where the numbers change. */
+CASE(long_conversations_have_some_of_their_turns)
+{
+	uint32_t n_same = 0, n_thinned = 0;
+	uint64_t stands_for = 0;
+
+	begin(world);
+	world->most_calls = 1;
+	world->most_bytes = 100;
+	for (uint32_t i = 0; i < LONG_TURNS; i++) {
+		talk(world, 0);
+		talk(world, 1);
+	}
+	run_host(&world->hosts[0], 0);
+	run_host(&world->hosts[1], 0);
+	for (uint32_t i = 0; i < world->hosts[0].n_got; i++) {
+		const struct netobs_turn *turn = &world->hosts[0].got[i];
+
+		stands_for += turn->one_of;
+		n_thinned += turn->one_of > 1;
+		if (turn->one_of > 1)
+			n_same += !!find_same(&world->hosts[1], turn);
+	}
+	assert_true(world->hosts[0].n_got < LONG_TURNS);
+	assert_true(n_thinned > 0);
+	assert_true(n_same * 2 >= n_thinned);
+	assert_true(stands_for > LONG_TURNS && stands_for < 4 * LONG_TURNS);
+}
+
+/* A message without an end, in segments of a kilobyte, with a limit at each acknowledgment. */
+CASE(streams_have_sums_of_each_second)
+{
+	enum { EVERY_MS = 10, LASTS_MS = 3500, BYTES = 1000 };
+	struct truth truth = { 0 };
+	uint32_t n = 0;
+
+	begin(world);
+	for (int64_t at = 0; at < LASTS_MS / EVERY_MS; at++) {
+		const int64_t ns = MS + at * EVERY_MS * MS, from = at * BYTES,
+			      to = from + BYTES;
+
+		add(world, 0, 0, NETOBS_TRACE_SEND, ns, from, to);
+		leave(world, 0, 0, ns + US, from, to, ++world->buffer, false, 0);
+		add(world, 0, 0, NETOBS_TRACE_SENT, ns + MS, from, to);
+		add(world, 0, 0, NETOBS_TRACE_ACKED, ns + 5 * MS, from, to);
+		add_limit(world, 0, 0, ns + 5 * MS, NETOBS_TURN_CWND, &truth);
+	}
+	run_host(&world->hosts[0], 0);
+	run_host(&world->hosts[1], 0);
+	for (uint32_t i = 0; i < world->hosts[0].n_got; i++) {
+		const struct netobs_turn *turn = &world->hosts[0].got[i];
+
+		if (turn->kind != NETOBS_TURN_SLICE)
+			continue;
+		n++;
+		assert_int_equal(sum_of(turn->limit_ns, NETOBS_TURN_LIMITS),
+				 turn->end_ns - turn->record.time_ns);
+		assert_true(turn->limit_ns[NETOBS_TURN_CWND] > 0);
+		assert_int_equal(turn->bytes, turn->sent_bytes);
+		assert_int_equal(turn->out_bytes, turn->sent_bytes);
+	}
+	assert_in_range(n, 2, 3);
+	assert_int_equal(world->hosts[1].n_got, 0);
+}
+
+/* Both ends write, and read later: there are no turns, and no messages. */
+CASE(ends_that_do_not_wait_have_no_messages)
+{
+	begin(world);
+	for (int64_t at = 0; at < 400; at++) {
+		const int64_t ns = MS + at * 10 * MS, from = at * 100,
+			      to = from + 100;
+
+		add(world, 0, 0, NETOBS_TRACE_SEND, ns, from, to);
+		leave(world, 0, 0, ns + US, from, to, ++world->buffer, false, 0);
+		add(world, 0, 0, NETOBS_TRACE_SENT, ns + MS, from, to);
+		come(world, 0, 1, ns + 2 * MS, from, to + 50, ++world->buffer, 0);
+		add(world, 0, 1, NETOBS_TRACE_SEGMENT, ns + 3 * MS, from,
+		    to + 50);
+		add(world, 0, 1, NETOBS_TRACE_READY, ns + 4 * MS, from, to + 50);
+		add(world, 0, 1, NETOBS_TRACE_READ, ns + 5 * MS, from, to);
+	}
+	run_host(&world->hosts[0], 0);
+	run_host(&world->hosts[1], 0);
+	assert_true(count_kind(&world->hosts[0], NETOBS_TURN_MESSAGE, 0) < 5);
+	assert_true(count_kind(&world->hosts[0], NETOBS_TURN_SLICE,
+			       NETOBS_TURN_HAS_OVERLAP) >= 4);
+}
+
+static void add_datagram(struct world *world, uint8_t direction, int64_t ns,
+			 uint32_t id)
+{
+	const int from = direction, to = !direction;
+	const uint64_t buffer = ++world->buffer;
+	uint32_t n[2] = { world->hosts[0].n, world->hosts[1].n };
+	const int64_t at =
+		leave(world, from, direction, ns, 0, 100, buffer, false, 0);
+	const int64_t got = come(world, to, direction, at + MS, 0, 100,
+				 buffer + (1 << 20), 0);
+
+	add(world, to, direction, NETOBS_TRACE_READY, got, 0, 100)->buffer =
+		buffer + (1 << 20);
+	add(world, to, direction, NETOBS_TRACE_READ, got + 100 * US, 0, 0);
+	for (int host = 0; host < 2; host++)
+		for (; n[host] < world->hosts[host].n; n[host]++) {
+			struct netobs_trace_event *event =
+				&world->hosts[host].events[n[host]].event;
+
+			event->protocol = 17;
+			event->ip_id = id;
+			if (event->point == NETOBS_TRACE_READY ||
+			    event->point == NETOBS_TRACE_READ)
+				event->socket = 77;
+		}
+}
+
+CASE(datagrams_are_messages_and_have_answers)
+{
+	uint32_t n_answered = 0;
+
+	begin(world);
+	for (uint32_t i = 0; i < 5; i++) {
+		add_datagram(world, 0, (1 + 50 * i) * (int64_t)MS, 100 + i);
+		add_datagram(world, 1, (11 + 50 * i) * (int64_t)MS, 200 + i);
+	}
+	run_host(&world->hosts[0], 0);
+	run_host(&world->hosts[1], 0);
+	for (int host = 0; host < 2; host++)
+		for (uint32_t i = 0; i < world->hosts[host].n_got; i++) {
+			const struct netobs_turn *turn =
+				&world->hosts[host].got[i];
+			const bool sends = turn->direction == host;
+
+			assert_int_equal(turn->kind, NETOBS_TURN_MESSAGE);
+			assert_int_equal(turn->ip_id,
+					 (turn->direction ? 199 : 99) +
+						 turn->offset);
+			assert_int_equal(
+				sends ? turn->out_bytes : turn->in_bytes, 100);
+			assert_int_equal(!!(turn->record.has &
+					    NETOBS_TURN_HAS_SEND),
+					 sends);
+			assert_true(sends ? turn->out_ns : turn->read_ns);
+			n_answered += !!turn->answer_ns;
+		}
+	/* All requests, and all answers but the last one. */
+	assert_int_equal(n_answered, 9);
 }
 
 int main(void)

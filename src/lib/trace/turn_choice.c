@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Which records of a connection are left out: the two hosts leave out those of the same turns. */
+#include "turn_state.h"
+
+/* @return the direction of requests, as all hosts see it: the one from the higher port */
+static uint8_t asking_direction(const struct turn_connection *connection)
+{
+	for (uint8_t d = 0; d < 2; d++) {
+		const struct turn_half *half = &connection->halves[d];
+		const struct turn_tuple *tuple =
+			half->uplink ? &half->uplink->tuples[d] : &half->tuple;
+
+		if (tuple->src_port != tuple->dst_port)
+			return tuple->src_port > tuple->dst_port ? d : !d;
+	}
+	return 0;
+}
+
+static bool is_chosen(uint32_t key, uint32_t n)
+{
+	return !((key * 0x9e3779b1U) >> 16 & (n - 1));
+}
+
+/* A record is paid for by the half of a second. @return one of how many is delivered; 0: not this one */
+uint32_t turn_decide(struct turn_connection *connection, int64_t took_ns,
+		     int64_t now_ns, uint32_t n_records, bool is_slow)
+{
+	const int64_t most = TURNS_BURST * NSEC_PER_SEC / 2;
+	const int64_t price = n_records * NSEC_PER_SEC / 2;
+	int64_t *tokens = &connection->tokens_ns;
+	uint32_t n = 1;
+
+	if (!connection->filled_ns)
+		*tokens = most;
+	else
+		*tokens = min_i64(
+			most,
+			*tokens + max_i64(0, now_ns - connection->filled_ns));
+	connection->filled_ns = now_ns;
+	connection->mean_ns += connection->mean_ns ?
+				       (took_ns - connection->mean_ns) / 8 :
+				       took_ns;
+	if (*tokens < price && !is_slow) {
+		while (n * max_i64(1, connection->mean_ns) < price && n < 1U << 15)
+			n *= 2;
+		if (!is_chosen(connection->key, n))
+			return 0;
+	}
+	*tokens = max_i64(0, *tokens - price);
+	return n;
+}
+
+/* A request begins, so the turn before it is over. */
+void turn_begin_cycle(struct turn_connection *connection, uint8_t direction,
+		      uint32_t seq, int64_t now_ns)
+{
+	const int64_t took = now_ns - connection->cycle_ns;
+	const bool is_slow = connection->mean_ns &&
+			     took > 2 * connection->mean_ns;
+	uint32_t one_of;
+
+	if (direction != asking_direction(connection))
+		return;
+	if (connection->cycle_ns) {
+		one_of = turn_decide(connection, took, now_ns, 2, is_slow);
+		for (int d = 0; d < 2; d++) {
+			struct turn_half *half = &connection->halves[d];
+			struct turn_message *message;
+
+			if (half->open && half->open->cycle == connection->cycle)
+				turn_set_decision(half->open, one_of);
+			TAILQ_FOREACH_REVERSE(message, &half->closed,
+					      turn_messages, in_list)
+			if (message->cycle == connection->cycle)
+				turn_set_decision(message, one_of);
+			else
+				break;
+		}
+	}
+	connection->cycle++;
+	connection->cycle_ns = now_ns;
+	connection->key = seq;
+}

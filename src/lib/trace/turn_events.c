@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* The events of TCP: what processes, interfaces and handshakes do to messages. */
+#include "turn_state.h"
+
+enum { FLAG_SYN = 2, FLAG_ACK = 16 };
+
+/* ---- Bytes ----------------------------------------------------------------------------------- */
+
+static void count_sent(struct turn_message *message, const struct turn_half *half,
+		       uint32_t bytes, const struct journey_event *event)
+{
+	(void)half;
+	(void)event;
+	message->turn.sent_bytes += bytes;
+}
+
+static void count_out(struct turn_message *message, const struct turn_half *half,
+		      uint32_t bytes, const struct journey_event *event)
+{
+	struct netobs_turn *turn = &message->turn;
+
+	(void)half;
+	if (event->step.point == NETOBS_TRACE_BUSY) {
+		turn->out_bytes -= min_u64(turn->out_bytes, bytes);
+		return;
+	}
+	turn->out_bytes += bytes;
+	turn->largest_sent = (uint32_t)max_u64(turn->largest_sent, bytes);
+}
+
+static void count_came(struct turn_message *message, const struct turn_half *half,
+		       uint32_t bytes, const struct journey_event *event)
+{
+	struct netobs_turn *turn = &message->turn;
+
+	(void)half;
+	(void)event;
+	turn->in_bytes += bytes;
+	turn->largest_in = (uint32_t)max_u64(turn->largest_in, bytes);
+}
+
+static void count_segment(struct turn_message *message,
+			  const struct turn_half *half, uint32_t bytes,
+			  const struct journey_event *event)
+{
+	(void)half;
+	(void)event;
+	message->turn.segment_bytes += bytes;
+}
+
+static void count_drop(struct turn_message *message, const struct turn_half *half,
+		       uint32_t bytes, const struct journey_event *event)
+{
+	struct netobs_turn *turn = &message->turn;
+
+	turn->dropped_bytes += bytes;
+	turn->drops++;
+	turn->drop_reason = event->reason;
+	memcpy(turn->drop_cause, half->drop_cause, sizeof(turn->drop_cause));
+	memcpy(turn->drop_function, half->drop_function,
+	       sizeof(turn->drop_function));
+}
+
+/* ---- The socket ------------------------------------------------------------------------------ */
+
+void turn_note_process(struct turn_process *process,
+		       const struct journey_event *event)
+{
+	process->pid = event->step.pid;
+	process->tid = event->tid;
+	memcpy(process->command, event->step.command, sizeof(process->command));
+}
+
+/* A socket of this host sends in @direction, and receives in the other one. */
+static void note_socket(struct turn_connection *connection, uint8_t direction)
+{
+	connection->halves[direction].is_sender_here = true;
+	connection->halves[!direction].is_reader_here = true;
+}
+
+/* The process at the socket that sends in @direction writes. */
+static void note_write(struct turns *turns, struct turn_connection *connection,
+		       uint8_t direction, const struct journey_event *event)
+{
+	struct turn_half *half = &connection->halves[direction];
+	const struct turn_half *other = &connection->halves[!direction];
+	const int64_t now_ns = event->step.time_ns;
+
+	note_socket(connection, direction);
+	if (half->doing == TURN_READS)
+		turn_close(turns, connection, !direction,
+			   other->reach[STAMP_READ], now_ns, now_ns);
+	half->doing = TURN_WRITES;
+	/* The call may end after the bytes have been read and answered. */
+	if (!half->has_start || event->end > half->start)
+		turn_open(turns, connection, direction, event->offset, now_ns);
+}
+
+void turn_end_unread(struct turn_half *half, int64_t now_ns)
+{
+	struct turn_message *slice = half->slice;
+
+	if (half->open)
+		turn_add_span(half->open->unread, &half->open->n_unread,
+			      max_i64(half->unread_ns,
+				      half->open->turn.record.time_ns),
+			      now_ns);
+	if (slice) {
+		const int64_t from =
+			max_i64(half->unread_ns, slice->turn.record.time_ns);
+
+		slice->turn.unread_ns += (uint64_t)max_i64(0, now_ns - from);
+		turn_add_span(slice->unread, &slice->n_unread, from, now_ns);
+	}
+	half->unread_ns = 0;
+}
+
+static void take_read(struct turns *turns, struct turn_connection *connection,
+		      uint8_t direction, const struct journey_event *event)
+{
+	struct turn_half *half = &connection->halves[direction];
+	struct turn_half *own = &connection->halves[!direction];
+	const int64_t now_ns = event->step.time_ns;
+
+	note_socket(connection, !direction);
+	turn_note_process(&half->reader, event);
+	if (own->doing == TURN_WRITES)
+		turn_close(turns, connection, !direction,
+			   max_i64(own->reach[STAMP_WRITTEN],
+				   own->reach[STAMP_SENT]),
+			   now_ns, 0);
+	own->doing = TURN_READS;
+	turn_open(turns, connection, direction, event->offset, now_ns);
+	turn_stamp_bytes(half, STAMP_READ, event);
+	if (half->unread_ns && half->reach[STAMP_READ] >= half->reach[STAMP_READY])
+		turn_end_unread(half, now_ns);
+}
+
+static void take_ready(struct turn_connection *connection, uint8_t direction,
+		       const struct journey_event *event)
+{
+	struct turn_half *half = &connection->halves[direction];
+
+	note_socket(connection, !direction);
+	turn_stamp_bytes(half, STAMP_READY, event);
+	if (!half->unread_ns && half->reach[STAMP_READY] > half->reach[STAMP_READ])
+		half->unread_ns = event->step.time_ns;
+}
+
+/* ---- Interfaces ------------------------------------------------------------------------------ */
+
+/* Another interface comes behind those where bytes were counted as leaving, or in front of those where they arrived. */
+static void count_again(struct turn_connection *connection, uint8_t direction)
+{
+	struct turn_half *half = &connection->halves[direction];
+	struct turn_message *const opens[] = { half->open, half->slice,
+					       connection->connect };
+	struct turn_message *message;
+
+	half->uplink = NULL;
+	half->reach[STAMP_OUT] = half->reach[STAMP_IN] =
+		half->has_start ? half->start : INT64_MIN;
+	TAILQ_FOREACH(message, &half->closed, in_list)
+		message->turn.out_bytes = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(opens); i++)
+		if (opens[i] && opens[i]->turn.direction == direction)
+			opens[i]->turn.out_bytes = opens[i]->turn.largest_sent =
+				0;
+}
+
+static bool is_sending(uint8_t point)
+{
+	return point >= NETOBS_TRACE_QUEUE && point <= NETOBS_TRACE_BUSY;
+}
+
+/* What a packet does at an interface, in terms of a message. */
+enum turn_stamp turn_stamp_of(const struct turn_half *half,
+			      struct turn_place *place, uint8_t direction,
+			      uint8_t point)
+{
+	const uint8_t bit = (uint8_t)(1 << direction);
+
+	if (point == NETOBS_TRACE_ARRIVE)
+		place->arrived |= bit;
+	if (point == NETOBS_TRACE_QUEUE && !(place->before & bit) &&
+	    (!half->has_socket || place->netns == half->netns))
+		return STAMP_SENT;
+	if ((point == NETOBS_TRACE_TRANSMIT || point == NETOBS_TRACE_BUSY) &&
+	    !(place->after & bit))
+		return STAMP_OUT;
+	if ((point == NETOBS_TRACE_ARRIVE ||
+	     (point == NETOBS_TRACE_RECEIVE && !(place->arrived & bit))) &&
+	    !(place->before & bit))
+		return STAMP_IN;
+	return TURN_STAMPS;
+}
+
+void turn_set_uplink(struct turn_half *half, struct turn_place *place,
+		     enum turn_stamp stamp)
+{
+	if (stamp == (half->is_sender_here ? STAMP_OUT : STAMP_IN))
+		half->uplink = place;
+}
+
+static void take_data(struct turns *turns, struct turn_connection *connection,
+		      uint8_t direction, enum turn_stamp stamp,
+		      const struct journey_event *event)
+{
+	static turn_count_fn *const counts[TURN_STAMPS] = {
+		[STAMP_SENT] = count_sent,
+		[STAMP_OUT] = count_out,
+		[STAMP_IN] = count_came,
+	};
+	struct turn_half *half = &connection->halves[direction];
+	const int64_t now_ns = event->step.time_ns;
+
+	if (stamp == STAMP_SENT && turns->ops.has_no_calls &&
+	    half->is_sender_here && event->end > half->reach[STAMP_SENT])
+		note_write(turns, connection, direction, event);
+	if (stamp == STAMP_SENT && half->is_sender_here && half->has_start &&
+	    event->end > half->reach[STAMP_SENT])
+		turn_spend_all(half, now_ns);
+	if (!half->is_sender_here && stamp == STAMP_IN &&
+	    (!half->has_start || event->end > half->start))
+		turn_open(turns, connection, direction, event->offset, now_ns);
+	turn_count_bytes(half, counts[stamp], event);
+	if (event->step.point != NETOBS_TRACE_BUSY)
+		turn_stamp_bytes(half, stamp, event);
+}
+
+/* ---- Handshakes ------------------------------------------------------------------------------ */
+
+static struct turn_message *get_connect(struct turns *turns,
+					struct turn_connection *connection,
+					uint8_t direction,
+					const struct journey_event *event)
+{
+	if (!connection->connect) {
+		connection->connect = turn_message_new(turns, connection,
+						       direction,
+						       NETOBS_TURN_CONNECT, 0,
+						       event->step.time_ns);
+		if (connection->connect)
+			connection->connect->turn.seq = event->seq;
+	}
+	return connection->connect;
+}
+
+static void take_syn(struct turns *turns, struct turn_connection *connection,
+		     uint8_t direction, enum turn_stamp stamp,
+		     const struct journey_event *event)
+{
+	struct turn_half *half = &connection->halves[direction];
+	struct turn_message *connect =
+		get_connect(turns, connection, direction, event);
+	struct netobs_turn *turn = &connect->turn;
+	const int64_t now_ns = event->step.time_ns;
+
+	if (!connect)
+		return;
+	if (now_ns == turn->record.time_ns && is_sending(event->step.point))
+		note_socket(connection, direction);
+	connect->changed_ns = now_ns;
+	if (event->step.point == NETOBS_TRACE_DROP) {
+		count_drop(connect, half, 1, event);
+	} else if (stamp == STAMP_SENT) {
+		turn->attempts++;
+		turn->sent_bytes++;
+		turn->sent_ns = turn->sent_ns ?: now_ns;
+	} else if (stamp == STAMP_OUT) {
+		count_out(connect, half, 1, event);
+		turn->out_ns = now_ns;
+	} else if (stamp == STAMP_IN && !half->is_sender_here) {
+		count_came(connect, half, 1, event);
+		turn->attempts++;
+		turn->in_ns = turn->in_ns ?: now_ns;
+	}
+}
+
+/* The answer of the server, in the other direction than the SYN. */
+static void take_syn_ack(struct turn_connection *connection, uint8_t direction,
+			 enum turn_stamp stamp, const struct journey_event *event)
+{
+	struct turn_message *connect = connection->connect;
+	struct turn_half *half = &connection->halves[!direction];
+	struct netobs_turn *turn;
+
+	if (!connect || connect->turn.direction == direction)
+		return;
+	turn = &connect->turn;
+	connect->changed_ns = event->step.time_ns;
+	if (stamp == STAMP_SENT && !turn->answer_ns) {
+		note_socket(connection, direction);
+		turn->answer_ns = event->step.time_ns;
+	} else if (stamp == STAMP_IN && half->is_sender_here && !turn->in_ns) {
+		turn->in_ns = event->step.time_ns;
+	}
+}
+
+/* What follows the SYN has come to the server, so its socket can be accepted. */
+static void note_established(struct turn_connection *connection,
+			     uint8_t direction, int64_t now_ns)
+{
+	struct turn_message *connect = connection->connect;
+
+	if (connect && connect->turn.direction == direction &&
+	    connect->turn.answer_ns && !connect->turn.ready_ns)
+		connect->turn.ready_ns = now_ns;
+}
+
+bool turn_is_handshake_over(const struct turn_connection *connection)
+{
+	const struct turn_message *connect = connection->connect;
+	const struct turn_half *half =
+		&connection->halves[connect->turn.direction];
+
+	if (half->is_reader_here && !connect->turn.ready_ns)
+		return false;
+	return half->is_reader_here || connect->turn.in_ns;
+}
+
+/* ---- Events ------------------------------------------------------------------------------- */
+
+static void take_hop(struct turns *turns, struct turn_connection *connection,
+		     uint8_t direction, const struct journey_event *event)
+{
+	struct turn_half *half = &connection->halves[direction];
+	struct turn_place *place = turn_path_find(
+		&connection->path, event->step.netns_inode, event->step.ifindex);
+	enum turn_stamp stamp;
+
+	if (!place)
+		return;
+	if (turn_path_pass(&connection->path, place, event))
+		count_again(connection, direction);
+	stamp = turn_stamp_of(half, place, direction, event->step.point);
+	if (event->tcp_flags & FLAG_SYN && event->tcp_flags & FLAG_ACK)
+		take_syn_ack(connection, direction, stamp, event);
+	else if (event->tcp_flags & FLAG_SYN)
+		take_syn(turns, connection, direction, stamp, event);
+	if (stamp == TURN_STAMPS)
+		return;
+	turn_set_uplink(half, place, stamp);
+	if (event->end > event->offset)
+		take_data(turns, connection, direction, stamp, event);
+}
+
+static bool is_harmless(const struct turns *turns, const struct turn_half *half,
+			const struct journey_event *event)
+{
+	for (uint32_t i = 0; i < turns->n_harmless; i++)
+		if (turns->harmless[i] == event->reason)
+			return true;
+	/* The receiver has these bytes already. */
+	return event->end > event->offset && half->is_reader_here &&
+	       half->has_start && event->end <= half->reach[STAMP_READY];
+}
+
+static void take_drop(struct turns *turns, struct turn_connection *connection,
+		      uint8_t direction, const struct journey_event *event)
+{
+	struct turn_half *half = &connection->halves[direction];
+
+	if (is_harmless(turns, half, event))
+		return;
+	if (event->tcp_flags & FLAG_SYN && !(event->tcp_flags & FLAG_ACK))
+		take_syn(turns, connection, direction, TURN_STAMPS, event);
+	else if (event->end > event->offset)
+		turn_count_bytes(half, count_drop, event);
+}
+
+static void take_segment(struct turns *turns, struct turn_connection *connection,
+			 uint8_t direction, const struct journey_event *event)
+{
+	struct turn_half *half = &connection->halves[direction];
+
+	note_socket(connection, !direction);
+	note_established(connection, direction, event->step.time_ns);
+	turn_note_limit(&connection->halves[!direction], event);
+	if (event->end <= event->offset)
+		return;
+	if (!half->has_start || event->end > half->start)
+		turn_open(turns, connection, direction, event->offset,
+			  event->step.time_ns);
+	turn_count_bytes(half, count_segment, event);
+	turn_stamp_bytes(half, STAMP_SEGMENT, event);
+}
+
+void turn_take_stream(struct turns *turns, struct turn_connection *connection,
+		      uint8_t direction, const struct journey_event *event)
+{
+	struct turn_half *half = &connection->halves[direction];
+
+	switch (event->step.point) {
+	case NETOBS_TRACE_SEND:
+		turn_note_limit(half, event);
+		turn_note_process(&half->writer, event);
+		if (event->end > event->offset)
+			note_write(turns, connection, direction, event);
+		break;
+	case NETOBS_TRACE_SENT:
+		turn_note_process(&half->writer, event);
+		note_write(turns, connection, direction, event);
+		turn_stamp_bytes(half, STAMP_WRITTEN, event);
+		break;
+	case NETOBS_TRACE_SEGMENT:
+		take_segment(turns, connection, direction, event);
+		break;
+	case NETOBS_TRACE_READY:
+		take_ready(connection, direction, event);
+		break;
+	case NETOBS_TRACE_READ:
+		take_read(turns, connection, direction, event);
+		break;
+	case NETOBS_TRACE_ACKED:
+	case NETOBS_TRACE_RETRANSMIT:
+		note_socket(connection, direction);
+		if (event->step.point == NETOBS_TRACE_ACKED)
+			turn_stamp_bytes(half, STAMP_ACKED, event);
+		break;
+	case NETOBS_TRACE_DROP:
+		take_drop(turns, connection, direction, event);
+		break;
+	default:
+		take_hop(turns, connection, direction, event);
+		break;
+	}
+}
