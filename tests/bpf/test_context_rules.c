@@ -14,7 +14,7 @@ enum {
 	LONG_MS = 60000,
 	PATIENCE_MS = 30000,
 	CROSSINGS = 2, /* of a packet on the loopback */
-	REPLACEMENTS = 30,
+	REPLACEMENTS = 10,
 	FLOODS = 2,
 };
 

@@ -17,7 +17,7 @@ enum {
 	LONG_MS = 60000,
 	MANY = 10000,
 	CLASSES = RULES_PORTS,
-	REPLACEMENTS = 20,
+	REPLACEMENTS = 8,
 	RATE_STEPS = 4, /* rates of a class */
 };
 

@@ -25,7 +25,7 @@ from lib import topology_random
 from lib import topology_truth
 
 WORKERS = max(2, lab.sized(6))  # fewer where loading programs takes seconds
-TOPOLOGIES = 60
+TOPOLOGIES = 30
 REPORTED = 3
 FILTERED = 4 # one of so many
 MATCHES_ALL = "ip or not ip"
