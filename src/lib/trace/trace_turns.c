@@ -37,10 +37,22 @@ static void deliver_turn(struct netobs_turn *turn, void *ctx)
 	trace->opts.on_record(&turn->record, trace->opts.user);
 }
 
+static bool thread_time(void *ctx, uint32_t tid, int64_t from_ns,
+			int64_t until_ns, uint64_t ns[NETOBS_THREAD_STATES])
+{
+	const struct trace *trace = ctx;
+	const int64_t offset = clock_to_wall(&trace->clock, 0);
+
+	return trace->threads &&
+	       threads_time(trace->threads, tid, from_ns - offset,
+			    until_ns - offset, ns);
+}
+
 int trace_turns_new(struct trace *trace)
 {
 	const struct turns_ops ops = {
 		.on_turn = deliver_turn,
+		.thread_time = thread_time,
 		.ctx = trace,
 	};
 	int err = turns_new(&ops, &trace->turns);
