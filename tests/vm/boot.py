@@ -17,7 +17,7 @@ SOURCE = os.path.dirname(os.path.dirname(HERE))
 MEMORY_MIB = 3072
 PR_SET_PDEATHSIG = 1
 # Without what only costs time in an emulated machine.
-FASTER = "mitigations=off nokaslr audit=0 apparmor=0"
+FASTER = "mitigations=off nokaslr audit=0 apparmor=0 init_on_alloc=0"
 
 
 def die_with_parent():
