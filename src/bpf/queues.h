@@ -99,10 +99,10 @@ struct queue_state {
 struct queue_uplink {
 	__u32 ifindex; /* 0: the place is free */
 	__u32 netns;
-	__u64 until_ns; /* CLOCK_BOOTTIME */
 };
 
 struct queue_uplinks {
+	__u32 n; /* 0: all places are free */
 	struct queue_uplink list[UPLINKS];
 };
 

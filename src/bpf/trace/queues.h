@@ -71,48 +71,52 @@ static __always_inline bool has_flow_ports(__u8 proto)
 	return proto == IP_PROTO_TCP || proto == IP_PROTO_UDP;
 }
 
-/* @return the length of the header; 0: no ports follow it */
-static __always_inline __u32 read_v4(const struct iphdr *ip,
-				     struct queue_flow *flow)
+/* A header of IPv4 without options, and ports; or the first half of a header of IPv6. */
+struct flow_head {
+	struct iphdr ip;
+	__be16 ports[2];
+};
+
+static __always_inline void read_v4(const struct flow_head *head,
+				    struct queue_flow *flow)
 {
-	addr_from_v4(&flow->src, ip->saddr);
-	addr_from_v4(&flow->dst, ip->daddr);
-	flow->proto = ip->protocol;
-	return *(const __u8 *)ip == 0x45 &&
-			       !(ip->frag_off & bpf_htons(IPV4_OFFSET_MASK)) ?
-		       sizeof(struct ipv4_wire) :
-		       0;
+	addr_from_v4(&flow->src, head->ip.saddr);
+	addr_from_v4(&flow->dst, head->ip.daddr);
+	flow->proto = head->ip.protocol;
+	if (*(const __u8 *)head != 0x45 || !has_flow_ports(flow->proto) ||
+	    head->ip.frag_off & bpf_htons(IPV4_OFFSET_MASK))
+		return;
+	flow->src_port = bpf_ntohs(head->ports[0]);
+	flow->dst_port = bpf_ntohs(head->ports[1]);
 }
 
-static __always_inline __u32 read_v6(__u64 ip, __u8 proto, struct queue_flow *flow)
+static __always_inline void read_v6(__u64 ip, __u8 proto, struct queue_flow *flow)
 {
 	flow->proto = proto;
 	bpf_probe_read_kernel(&flow->src, sizeof(flow->src) + sizeof(flow->dst),
 			      (const void *)ip + offsetof(struct ipv6hdr, saddr));
-	return sizeof(struct ipv6_wire);
+	if (!has_flow_ports(proto) ||
+	    bpf_probe_read_kernel(&flow->src_port, 2 * sizeof(flow->src_port),
+				  (const void *)ip + sizeof(struct ipv6_wire)))
+		return;
+	flow->src_port = bpf_ntohs(flow->src_port);
+	flow->dst_port = bpf_ntohs(flow->dst_port);
 }
 
 /* @ip: address of the header. @return false: it is no IP */
 static __always_inline bool read_flow(__u64 ip, struct queue_flow *flow)
 {
-	struct iphdr head; /* or the first half of a header of IPv6 */
-	__u32 len;
+	struct flow_head head;
+	__u8 version;
 
 	if (bpf_probe_read_kernel(&head, sizeof(head), (const void *)ip))
 		return false;
-	if (*(const __u8 *)&head >> 4 == 4)
-		len = read_v4(&head, flow);
-	else if (*(const __u8 *)&head >> 4 == 6)
-		len = read_v6(ip, ((const struct ipv6hdr *)&head)->nexthdr, flow);
-	else
-		return false;
-	if (!len || !has_flow_ports(flow->proto) ||
-	    bpf_probe_read_kernel(&flow->src_port, 2 * sizeof(flow->src_port),
-				  (const void *)ip + len))
-		return true;
-	flow->src_port = bpf_ntohs(flow->src_port);
-	flow->dst_port = bpf_ntohs(flow->dst_port);
-	return true;
+	version = *(const __u8 *)&head >> 4;
+	if (version == 4)
+		read_v4(&head, flow);
+	else if (version == 6)
+		read_v6(ip, ((const struct ipv6hdr *)&head)->nexthdr, flow);
+	return version == 4 || version == 6;
 }
 
 /* @return never 0 */
@@ -169,6 +173,10 @@ static __always_inline struct queue_bucket *left_bucket(__u32 place)
 
 	if (!queue || !bucket)
 		return NULL;
+	if (now - queue->used_ns > QUEUE_WAIT_NS) {
+		queue->waiting = 0;
+		return NULL;
+	}
 	begin_bucket(bucket, number);
 	bucket->waited_ns += now - queue->mark_ns;
 	queue->mark_ns = now;
@@ -341,10 +349,6 @@ static __always_inline void note_leaving(__u64 id, const struct sk_buff *skb)
 	queue = find_queue(id, &place);
 	if (!queue || !queue->waiting)
 		return;
-	if (bpf_ktime_get_boot_ns() - queue->used_ns > QUEUE_WAIT_NS) {
-		queue->waiting = 0;
-		return;
-	}
 	for (int i = 0; skb && i < BULK_MAX; i++) {
 		netobs_trace_pass(
 			place, read_address(&skb->head) + skb->network_header,
@@ -362,7 +366,7 @@ static __always_inline void note_arriving(const struct sk_buff *skb)
 	__u32 ifindex, netns, at;
 
 	uplinks = bpf_map_lookup_elem(&trace_uplinks, &(__u32){ 0 });
-	if (!uplinks || !uplinks->list[0].ifindex)
+	if (!uplinks || !uplinks->n)
 		return;
 	ifindex = skb->dev->ifindex;
 	netns = skb->dev->nd_net.net->ns.inum;
@@ -372,9 +376,8 @@ static __always_inline void note_arriving(const struct sk_buff *skb)
 		if (uplink->ifindex != ifindex || uplink->netns != netns)
 			continue;
 		at = skb->data - skb->head;
-		if (bpf_ktime_get_boot_ns() < uplink->until_ns)
-			netobs_trace_pass(QUEUES + i, read_address(&skb->data),
-					  skb->len + at - skb->mac_header, 0, 0);
+		netobs_trace_pass(QUEUES + i, read_address(&skb->data),
+				  skb->len + at - skb->mac_header, 0, 0);
 		return;
 	}
 }

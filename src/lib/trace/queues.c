@@ -188,28 +188,26 @@ static struct uplink *add_uplink(struct queues *queues, uint32_t netns,
 	for (uint32_t i = 1; i < UPLINKS; i++)
 		if (queues->uplinks[i].noted_ns < uplink->noted_ns)
 			uplink = &queues->uplinks[i];
+	queues->watched->n += !uplink->ifindex;
 	*uplink = (struct uplink){ .netns = netns, .ifindex = ifindex };
 	memcpy(uplink->name, name, sizeof(uplink->name));
 	watched = &queues->watched->list[uplink - queues->uplinks];
-	watched->until_ns = 0;
+	watched->ifindex = 0; /* programs look at it first */
 	watched->netns = netns;
-	watched->ifindex = ifindex;
+	__atomic_store_n(&watched->ifindex, ifindex, __ATOMIC_RELEASE);
 	return uplink;
 }
 
 void queues_note_uplink(struct queues *queues, uint32_t netns, uint32_t ifindex,
 			const char name[16])
 {
-	const uint64_t now_ns = (uint64_t)clock_boot_ns();
 	struct uplink *uplink = find_uplink(queues, netns, ifindex);
 
 	if (!ifindex)
 		return;
 	if (!uplink)
 		uplink = add_uplink(queues, netns, ifindex, name);
-	uplink->noted_ns = now_ns;
-	queues->watched->list[uplink - queues->uplinks].until_ns =
-		now_ns + UNUSED_NS;
+	uplink->noted_ns = (uint64_t)clock_boot_ns();
 }
 
 bool queues_is_uplink(const struct queues *queues, uint32_t netns,
@@ -264,9 +262,25 @@ static void sweep_uplink(struct queues *queues, uint32_t place, uint64_t first)
 			uplink->name);
 }
 
+static void forget_uplinks(struct queues *queues, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < UPLINKS; i++) {
+		struct uplink *uplink = &queues->uplinks[i];
+
+		if (!uplink->ifindex ||
+		    now_ns - min_u64(now_ns, uplink->noted_ns) <= UNUSED_NS)
+			continue;
+		queues->watched->list[i].ifindex = 0;
+		queues->watched->n--;
+		*uplink = (struct uplink){ 0 };
+	}
+}
+
 static void sweep_uplinks(struct queues *queues, uint64_t now_ns)
 {
 	const uint64_t number = now_ns >> UPLINK_SHIFT;
+
+	forget_uplinks(queues, now_ns);
 
 	/* This process was late: programs have begun to use the buckets again. */
 	if (number > queues->next_arrived + UPLINK_BUCKETS) {
