@@ -48,11 +48,20 @@ static bool thread_time(void *ctx, uint32_t tid, int64_t from_ns,
 			    until_ns - offset, ns);
 }
 
+static bool sees_calls(void *ctx)
+{
+	const struct trace *trace = ctx;
+	const uint32_t calls = 1U << NETOBS_TRACE_SEND | 1U << NETOBS_TRACE_SENT;
+
+	return (trace->programs.missing & calls) != calls;
+}
+
 int trace_turns_new(struct trace *trace)
 {
 	const struct turns_ops ops = {
 		.on_turn = deliver_turn,
 		.thread_time = thread_time,
+		.sees_calls = sees_calls,
 		.ctx = trace,
 	};
 	int err = turns_new(&ops, &trace->turns);

@@ -202,6 +202,11 @@ void turn_set_uplink(struct turn_half *half, struct turn_place *place,
 		half->uplink = place;
 }
 
+static bool sees_calls(const struct turns *turns)
+{
+	return !turns->ops.sees_calls || turns->ops.sees_calls(turns->ops.ctx);
+}
+
 static void take_data(struct turns *turns, struct turn_connection *connection,
 		      uint8_t direction, enum turn_stamp stamp,
 		      const struct journey_event *event)
@@ -214,8 +219,8 @@ static void take_data(struct turns *turns, struct turn_connection *connection,
 	struct turn_half *half = &connection->halves[direction];
 	const int64_t now_ns = event->step.time_ns;
 
-	if (stamp == STAMP_SENT && turns->ops.has_no_calls &&
-	    half->is_sender_here && event->end > half->reach[STAMP_SENT])
+	if (stamp == STAMP_SENT && !sees_calls(turns) && half->is_sender_here &&
+	    event->end > half->reach[STAMP_SENT])
 		note_write(turns, connection, direction, event);
 	if (stamp == STAMP_SENT && half->is_sender_here && half->has_start &&
 	    event->end > half->reach[STAMP_SENT])

@@ -20,9 +20,9 @@ struct turns_ops {
 	bool (*thread_time)(void *ctx, uint32_t tid, int64_t from_ns,
 			    int64_t until_ns,
 			    uint64_t ret_ns[NETOBS_THREAD_STATES]);
+	/* NULL: true. COMPAT(<6.3): no call that writes is seen, so what is sent first was written then. */
+	bool (*sees_calls)(void *ctx);
 	void *ctx;
-	/* COMPAT(<6.3): no call that writes is seen, but what is sent first was written. */
-	bool has_no_calls;
 };
 
 #endif
