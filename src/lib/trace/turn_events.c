@@ -321,7 +321,9 @@ bool turn_is_handshake_over(const struct turn_connection *connection)
 
 	if (half->is_reader_here && !connect->turn.ready_ns)
 		return false;
-	return half->is_reader_here || connect->turn.in_ns;
+	/* Without a socket, the SYN may come again: nobody answers it. */
+	return half->is_reader_here ||
+	       (half->is_sender_here && connect->turn.in_ns);
 }
 
 /* ---- Events ------------------------------------------------------------------------------- */
