@@ -165,7 +165,7 @@ struct netobs_turn {
 	uint32_t drops; /**< packets of these */
 	uint32_t drop_reason; /**< of the last one, as in struct netobs_trace_event; 0: none */
 	uint32_t largest_sent; /**< the largest range that one packet at the uplink had; out */
-	uint32_t largest_in; /**< likewise, in */
+	uint32_t largest_in; /**< the largest range that one packet at the uplink had; in */
 
 	uint32_t pid; /**< of the process that wrote, or read if the sender is elsewhere */
 	uint32_t tid;
@@ -216,7 +216,7 @@ struct netobs_queue {
 	/** All that passed meanwhile, in the unit of the shares; if the thread's group was throttled for most of the
 	 *  time, what the group had in the last second: it may have used up its quota before. */
 	uint64_t amount;
-	uint64_t rest; /**< of this, what is in no share */
+	uint64_t rest; /**< the part of amount that is in no share */
 	uint64_t throttled_ns; /**< of NETOBS_QUEUE_CPU: the thread's group was not allowed to run */
 	uint32_t throttled; /**< how often */
 	uint32_t tid;	    /**< of NETOBS_QUEUE_CPU: the thread that waited */

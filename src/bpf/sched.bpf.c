@@ -133,7 +133,7 @@ static __always_inline void change(struct sched_control *control,
 
 /* ---- Who runs meanwhile ------------------------------------------------------------------ */
 
-/* @task: or NULL: nobody */
+/* @task: NULL: no task */
 static __always_inline void add_share(__u32 whose,
 				      const struct task_struct *task, __u64 ns)
 {
@@ -193,7 +193,10 @@ static __always_inline void end_wait(struct sched_cpu *cpu, __u32 tid)
 			cpu->waiters[i].tid = 0;
 }
 
-/* Clocks of two CPUs may differ a little. @task has run until now, to the thread's cost unless that was throttled. The idle task is nobody. */
+/*
+ * @task has run until now, while the thread waited, unless that was throttled. The idle task has no share. Clocks
+ * of two CPUs may differ a little.
+ */
 static __always_inline void charge_waits(const struct sched_control *control,
 					 struct sched_cpu *cpu,
 					 const struct task_struct *task,

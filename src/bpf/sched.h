@@ -66,7 +66,7 @@ enum { SCHED_IS_GROUP = 1U << 31 };
 /* CPU time that a process had while a thread waited, or as a member of a control group. */
 struct sched_share_key {
 	__u32 whose; /* the thread; or the number of the group | SCHED_IS_GROUP */
-	__u32 pid;   /* 0: nobody, the thread's group was throttled */
+	__u32 pid;   /* 0: none, since the thread's group was throttled */
 };
 
 struct sched_share {

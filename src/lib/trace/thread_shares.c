@@ -2,70 +2,13 @@
 #include "thread_shares.h"
 
 #include "base/util.h"
-#include "who/container_facts.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define KNOWN_NS (2 * NSEC_PER_SEC)
 #define KEPT_NS (2 * NSEC_PER_SEC)
-
-/* ---- Processes ---------------------------------------------------------------------------- */
-
-static bool read_line(uint32_t pid, const char *name, FILE **file, char *line,
-		      int size)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%u/%s", pid, name);
-	if (!*file)
-		*file = fopen(path, "re");
-	if (!*file || !fgets(line, size, *file))
-		return false;
-	line[strcspn(line, "\n")] = '\0';
-	return true;
-}
-
-/* cgroups(7): the path is behind the second colon. */
-static void read_container(uint32_t pid, char *to, size_t size)
-{
-	char line[4096];
-	FILE *file = NULL;
-
-	while (!*to && read_line(pid, "cgroup", &file, line, sizeof(line))) {
-		const char *path = strchr(line, ':');
-
-		path = path ? strchr(path + 1, ':') : NULL;
-		if (path)
-			snprintf(to, size, "%s",
-				 cgroup_names_of(path + 1).container_id);
-	}
-	if (file)
-		fclose(file);
-}
-
-const struct thread_process *thread_shares_process(struct thread_shares *shares,
-						   uint32_t pid, int64_t now_ns)
-{
-	struct thread_process *known =
-		&shares->known[pid % THREAD_PROCESSES_KNOWN];
-	FILE *file = NULL;
-
-	if (known->pid == pid && now_ns < known->until_ns)
-		return known;
-	*known = (struct thread_process){ .pid = pid,
-					  .until_ns = now_ns + KNOWN_NS };
-	read_line(pid, "comm", &file, known->command, sizeof(known->command));
-	if (file)
-		fclose(file);
-	read_container(pid, known->container_id, sizeof(known->container_id));
-	return known;
-}
-
-/* ---- Shares ------------------------------------------------------------------------------- */
 
 static bool is_group(uint32_t whose)
 {
@@ -153,7 +96,7 @@ static void insert(struct netobs_queue *queue, const struct thread_share *from)
 }
 
 void thread_shares_fill(struct thread_shares *shares, uint32_t whose,
-			int64_t now_ns, struct netobs_queue *queue)
+			struct netobs_queue *queue)
 {
 	for (uint32_t i = shares->items.n; i--;) {
 		const struct thread_share *share = slots_at(&shares->items, i);
@@ -168,14 +111,8 @@ void thread_shares_fill(struct thread_shares *shares, uint32_t whose,
 			forget(shares, i);
 	}
 	queue->rest = queue->amount;
-	for (uint32_t i = 0; i < queue->n_shares; i++) {
-		struct netobs_queue_share *share = &queue->shares[i];
-
-		queue->rest -= share->amount;
-		memcpy(share->container_id,
-		       thread_shares_process(shares, share->pid, now_ns)->container_id,
-		       sizeof(share->container_id));
-	}
+	for (uint32_t i = 0; i < queue->n_shares; i++)
+		queue->rest -= queue->shares[i].amount;
 }
 
 void thread_shares_free(struct thread_shares *shares)

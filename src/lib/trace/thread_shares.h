@@ -11,16 +11,7 @@
 #include <stdint.h>
 
 enum {
-	THREAD_PROCESSES_KNOWN = 256,
 	THREAD_SHARES_READS = 4, /* a second: see thread_shares_read() */
-};
-
-/* What /proc said of a process. */
-struct thread_process {
-	uint32_t pid;
-	int64_t until_ns;
-	char command[16];
-	char container_id[sizeof(((struct netobs_queue_share *)0)->container_id)];
 };
 
 struct thread_share {
@@ -34,7 +25,6 @@ struct thread_share {
 struct thread_shares {
 	struct slots items;
 	uint32_t reads;
-	struct thread_process known[THREAD_PROCESSES_KNOWN]; /* by the pid */
 };
 
 /**
@@ -51,11 +41,7 @@ void thread_shares_read(struct thread_shares *shares, int fd, int64_t now_ns);
  * @param whose  as in struct sched_share_key
  */
 void thread_shares_fill(struct thread_shares *shares, uint32_t whose,
-			int64_t now_ns, struct netobs_queue *queue);
-
-/** @return what /proc says of a process now, or said in the last seconds */
-const struct thread_process *thread_shares_process(struct thread_shares *shares,
-						   uint32_t pid, int64_t now_ns);
+			struct netobs_queue *queue);
 
 void thread_shares_free(struct thread_shares *shares);
 

@@ -463,13 +463,13 @@ static uint64_t waited(const struct thread *thread, int64_t from_ns,
 
 /* If the thread waited mostly for its group's quota, those are named who have used that up. */
 static void fill_shares(struct threads *threads, struct thread *thread,
-			int64_t now_ns, struct netobs_queue *queue)
+			struct netobs_queue *queue)
 {
 	uint64_t times;
 	const struct thread_group *group =
 		thread_groups_throttled(&threads->groups, thread->groups, &times);
 
-	thread_shares_fill(&threads->shares, thread->tid, now_ns, queue);
+	thread_shares_fill(&threads->shares, thread->tid, queue);
 	queue->throttled_ns = min_u64(queue->throttled_ns, queue->waited_ns);
 	if (!group || !queue->throttled_ns)
 		return;
@@ -481,7 +481,22 @@ static void fill_shares(struct threads *threads, struct thread *thread,
 	queue->n_shares = 0;
 	queue->amount = 0;
 	thread_shares_fill(&threads->shares, group->number | SCHED_IS_GROUP,
-			   now_ns, queue);
+			   queue);
+}
+
+/* As /proc/PID/comm; "": the process has ended */
+static void read_command(uint32_t pid, char command[16])
+{
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%u/comm", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return;
+	if (fgets(command, 16, file))
+		command[strcspn(command, "\n")] = '\0';
+	fclose(file);
 }
 
 static void report_thread(struct threads *threads, struct thread *thread,
@@ -498,10 +513,8 @@ static void report_thread(struct threads *threads, struct thread *thread,
 		.kind = NETOBS_QUEUE_CPU,
 	};
 
-	memcpy(queue.command,
-	       thread_shares_process(&threads->shares, thread->pid, now_ns)->command,
-	       sizeof(queue.command));
-	fill_shares(threads, thread, now_ns, &queue);
+	read_command(thread->pid, queue.command);
+	fill_shares(threads, thread, &queue);
 	threads->on_queue(&queue, threads->ctx);
 }
 

@@ -449,7 +449,7 @@ static void deliver_queue(struct netobs_queue *queue, void *ctx)
 
 		if (share->pid)
 			memcpy(share->container_id,
-			       trace_process_names(share->pid).container_id,
+			       trace_find_container(trace, share->pid),
 			       sizeof(share->container_id));
 	}
 	trace->life.delivered++;

@@ -233,6 +233,9 @@ void trace_turn_away(struct trace *trace, struct traced *traced);
 /** @return the connection's events beyond max_events so far */
 uint64_t trace_count_cut(const struct trace *trace, const struct traced *traced);
 
+/** @return the container ID of a process, as it is or was in the last second; "": none */
+const char *trace_find_container(struct trace *trace, uint32_t pid);
+
 /* The choice of connections by filter expressions, from addresses and ports alone. */
 
 /** @return whether an expression can match packets of these protocols; NULL matches all */

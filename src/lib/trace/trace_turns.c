@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-/* Answers expire, as those of trace_process_is(). */
-static const char *find_container(struct trace *trace, uint32_t pid)
+const char *trace_find_container(struct trace *trace, uint32_t pid)
 {
 	struct trace_known_container *known =
 		&trace->containers[pid % TRACE_PROCESSES_KNOWN];
@@ -27,7 +26,7 @@ static void deliver_turn(struct netobs_turn *turn, void *ctx)
 
 	trace_name_alert(trace, turn->connection, &turn->alert_ns, turn->alert);
 	if (turn->pid)
-		memcpy(turn->container_id, find_container(trace, turn->pid),
+		memcpy(turn->container_id, trace_find_container(trace, turn->pid),
 		       sizeof(turn->container_id));
 	if (trace->queues)
 		queues_note_uplink(trace->queues, turn->uplink_netns_inode,
