@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: nftables
-# Alone: its sinks get the drops of the whole host.
+# Lock: drops, its sinks get the drops of the whole host.
 """Drops of a service: records in its sinks, metrics and status, compared with nft's counters."""
 
 import collections
 import json
 import signal
 
+from lib import bpf
 from lib import lab
 from lib import metrics
 from lib import observer
@@ -92,8 +93,8 @@ class ReportedDrops(lab.LabTest):
         self.send(70)
         lab.wait_for(lambda: self.dropped(self.read()) == 70, "the records")
         self.reload("no")
-        lab.wait_for(lambda: "netobs_drop_" not in lab.run("bpftool", "prog", "show"),
-                     "the observer to end")
+        lab.wait_for(lambda: not any(name.startswith("netobs_drop_") for name in
+                                     bpf.programs_of(self.service.pid).values()), "the observer to end")
         self.send(5) # no record has these
         sums = collections.Counter()
         for one in self.read():

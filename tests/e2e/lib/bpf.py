@@ -228,12 +228,16 @@ def fdinfos(pid):
     return found
 
 
+def programs():
+    """{id: name} of all programs of the host."""
+    return {one["id"]: one.get("name", "") for one in json.loads(lab.run("bpftool", "-j", "prog", "show"))}
+
+
 def programs_of(pid):
     """{id: name} of the programs that a process holds; other tests may have programs of their own."""
     held = {int(one) for text in fdinfos(pid)
             for one in re.findall(r"^prog_id:\s*(\d+)", text, re.MULTILINE)}
-    return {one["id"]: one.get("name", "")
-            for one in json.loads(lab.run("bpftool", "-j", "prog", "show")) if one["id"] in held}
+    return {number: name for number, name in programs().items() if number in held}
 
 
 def attached(ns, interface):
