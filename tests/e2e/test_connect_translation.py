@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Alone: it sees the sockets of all tests, and what has ended is known for a minute.
+# Cost: 90
+# Lock: sockets, it sees the sockets of all tests, and what has ended is known for a minute.
 """Connections that a BPF program of others translates as they connect, as a load balancer does.
 
 Services, backends and conversations are random. NETOBS_TEST_CONVERSATIONS=N has so many. The processes know what they

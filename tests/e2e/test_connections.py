@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Label: measure
-# Alone: what is idle, and how many handshakes wait, depends on when it gets the CPU.
+# Cost: 60
+# Lock: measure, what is idle, and how many handshakes wait, depends on when it gets the CPU.
 """
 The table of TCP connections: many that come and go, more than it has places for, and floods of
 SYNs. Flows stay exact, memory stays what it is, and connections that are real keep their place.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Alone: what has ended is known for a minute, in which the test looks for it.
+# Cost: 70
+# Lock: sockets, what has ended is known for a minute, in which the test looks for it.
 """netobsctl map, and records of mappings, compared with conntrack(8) -L and -E.
 
 Rules, protocols and traffic are random.

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Label: measure
-# Alone: memory runs out at a moment that depends on the CPU time it gets.
+# Cost: 45
+# Lock: measure, memory runs out at a moment that depends on the CPU time it gets.
 """
 Memory: little of it is taken, and when the kernel refuses more, packets are
 kept in another way or counted as lost, or the start fails with a message.

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: podman runc busybox-static
-# Alone: it names the owners of short-lived sockets, and lists all sockets of the host.
+# Lock: sockets, it names the owners of short-lived sockets, and lists all sockets of the host.
 """Names of containers that Podman runs, with storage of its own below a directory."""
 
 import contextlib

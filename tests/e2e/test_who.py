@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Alone: it names the owners of short-lived sockets, and lists all sockets of the host.
+# Cost: 50
+# Lock: sockets, it names the owners of short-lived sockets, and lists all sockets of the host.
 """The processes at the ends of flows, compared with what the processes themselves note.
 
 Who talks to whom, and how, is random.
