@@ -23,7 +23,7 @@ set(NETOBS_FUZZ_SECONDS 3 CACHE STRING "Seconds that each fuzzer runs")
 set(test_environment
 	ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1
 	UBSAN_OPTIONS=print_stacktrace=1
-	PYTHONDONTWRITEBYTECODE=1
+	PYTHONPYCACHEPREFIX=${PROJECT_SOURCE_DIR}/build/pycache
 	LC_ALL=C.UTF-8
 	NETOBS_SOURCE=${PROJECT_SOURCE_DIR}
 	NETOBS_RELEASE=${NETOBS_RELEASE_DIR}
