@@ -237,13 +237,6 @@ CASE(another_name_can_be_asked_for)
 	assert_talks(f);
 }
 
-CASE(own_certificate_is_shown)
-{
-	start_server(f, "server", true, TLS1_3_VERSION);
-	open_stream(f, "localhost", mutual_options("client.pem", "client.key"));
-	assert_talks(f);
-}
-
 /* By a client that writes all the time, as most do; what fails may be that. */
 static void write_until_failures(struct fixture *f, unsigned int failures)
 {

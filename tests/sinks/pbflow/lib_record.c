@@ -15,16 +15,6 @@ Pbflow__Record *record_unpack(const uint8_t *bytes, size_t len)
 	return record;
 }
 
-size_t record_sort(uint8_t *bytes, size_t len)
-{
-	Pbflow__Record *record = record_unpack(bytes, len);
-	size_t sorted = pbflow__record__pack(record, bytes);
-
-	assert_int_equal(sorted, len); /* no default is written, no field twice */
-	record_free(record);
-	return sorted;
-}
-
 /* What of the golden record a flow has. */
 struct netobs_flow record_flow(void)
 {
@@ -52,8 +42,12 @@ struct netobs_flow record_flow(void)
 Pbflow__Record *record_through(const struct netobs_flow *flow)
 {
 	static uint8_t buf[PBFLOW_RECORD_MAX];
+	const size_t len = pbflow_record(flow, &record_options, buf);
+	Pbflow__Record *record = record_unpack(buf, len);
 
-	return record_unpack(buf, pbflow_record(flow, &record_options, buf));
+	/* No default is written, and no field twice. */
+	assert_int_equal(pbflow__record__get_packed_size(record), len);
+	return record;
 }
 
 void record_free(Pbflow__Record *record)

@@ -18,9 +18,6 @@ struct netobs_flow record_flow(void);
 /* For record_free(). */
 Pbflow__Record *record_unpack(const uint8_t *bytes, size_t len);
 
-/* A Record with its fields in the order of their numbers. Returns its length. */
-size_t record_sort(uint8_t *bytes, size_t len);
-
 /* What a reader gets of a flow; for record_free(). */
 Pbflow__Record *record_through(const struct netobs_flow *flow);
 

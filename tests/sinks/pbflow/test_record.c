@@ -318,6 +318,13 @@ TEST(optional_fields_need_their_bits)
 	assert_int_equal(record->flags, 0);
 	assert_int_equal(record->icmp_type, 0);
 	assert_int_equal(record->data_link->src_mac, 0);
+	assert_int_equal(record->tcp_flags, 0);
+	assert_int_equal(record->vlan_case, PBFLOW__RECORD__VLAN__NOT_SET);
+	assert_null(record->tunnel);
+	record_free(record);
+	flow.has = NETOBS_HAS_VLAN; /* 0 is one, too */
+	record = record_through(&flow);
+	assert_int_equal(record->vlan_case, PBFLOW__RECORD__VLAN_VLAN_ID);
 	record_free(record);
 	flow.has = NETOBS_HAS_ICMP;
 	record = record_through(&flow);
