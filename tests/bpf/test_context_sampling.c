@@ -167,18 +167,6 @@ static void assert_all(const struct netobs *ctx, const uint64_t sent[CLASSES],
 #define CASE(name) \
 	TEST_OF(name, struct context_fixture *f, rules_setup, rules_teardown)
 
-CASE(each_rule_samples_at_its_own_rate)
-{
-	static const uint64_t sent[CLASSES] = { MANY, MANY, MANY, MANY };
-	struct netobs_opts opts = sampling_options(f, LONG_MS);
-
-	context_start_with(f, &opts);
-	for (int i = 0; i < CLASSES; i++)
-		lab_send((uint16_t)(PORT + i), MANY);
-	context_stop(f->ctx);
-	assert_all(f->ctx, sent, 2);
-}
-
 /* ---- Changes ------------------------------------------------------------------------- */
 
 /* Rules in random order, with random rates: some stay, in other places. */

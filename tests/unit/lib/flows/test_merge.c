@@ -6,20 +6,6 @@
 
 enum { FIN = 0x01, SYN = 0x02, RST = 0x04, ACK = 0x10 };
 
-MERGER_TEST(records_carry_what_came_since_the_last_one)
-{
-	for (uint32_t i = 1; i <= 5; i++) {
-		merger_begin(m, MERGE_INTERVAL, i * 1000);
-		merger_keep(m, 1, IN, i, i * 1000 - 900, i * 1000 - 100);
-		merger_keep(m, 1, IN, i, i * 1000 - 800, i * 1000 - 1);
-		merger_end(m);
-		merger_assert_record(m, i, 2 * i, NETOBS_END_ACTIVE);
-		assert_int_equal(m->merge.pending.packets, 0);
-	}
-	assert_int_equal(m->merge.exported.packets, 30);
-	assert_int_equal(merger_repeated(m), 0);
-}
-
 MERGER_TEST(packets_on_their_way_at_the_flip_are_not_counted_again)
 {
 	merger_begin(m, MERGE_INTERVAL, 1000);
@@ -36,18 +22,6 @@ MERGER_TEST(packets_on_their_way_at_the_flip_are_not_counted_again)
 	merger_begin(m, MERGE_INTERVAL, 3000);
 	merger_end(m);
 	assert_int_equal(m->merge.table.count, 0);
-}
-
-MERGER_TEST(flow_first_seen_elsewhere_after_the_flip_is_the_same)
-{
-	merger_drain(m, MERGE_INTERVAL, 1000, 1, IN, 10, 100, 999);
-	merger_assert_record(m, 1, 10, NETOBS_END_ACTIVE);
-	merger_begin(m, MERGE_INTERVAL, 2000);
-	merger_keep(m, 2, ON, 11, 1000, 1500);
-	merger_keep(m, 1, IN, 1, 1400, 1500);
-	merger_end(m);
-	merger_assert_record(m, 2, 1, NETOBS_END_ACTIVE);
-	assert_int_equal(merger_last_record(m)->n_points, 2);
 }
 
 /* How long a reported flow is remembered, in case it turns up elsewhere. */

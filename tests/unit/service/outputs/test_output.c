@@ -60,40 +60,6 @@ CASE(a_record_of_very_many_points_is_written_whole)
 	assert_int_equal(text[strlen(text) - 2], '}');
 }
 
-CASE(a_reader_that_leaves_is_an_error_that_sticks)
-{
-	const struct netobs_flow flow = make_datagram();
-	struct output output = { .spec = "json" };
-
-	assert_int_equal(output_open(&output), 0);
-	close(fixture->fd);
-	fixture->fd = -1;
-	output_record(&output, &flow.record);
-	assert_int_equal(output.error, 0);
-	output_interval(&output);
-	assert_int_equal(output.error, -EPIPE);
-	output_record(&output, &flow.record);
-	output_close(&output);
-	output_done(&output);
-	assert_int_equal(output.error, -EPIPE);
-}
-
-CASE(files_that_cannot_take_records_are_errors)
-{
-	const struct netobs_flow flow = make_datagram();
-	struct output full = { .spec = "json:/dev/full" };
-	struct output absent = { .spec = "json:/nonexistent/flows" };
-
-	assert_int_equal(output_open(&absent), -ENOENT);
-	output_close(&absent);
-	output_done(&absent);
-
-	assert_int_equal(output_open(&full), 0);
-	output_record(&full, &flow.record);
-	assert_false(output_close(&full));
-	output_done(&full);
-}
-
 CASE(standard_output_that_is_read_only_or_closed_is_refused)
 {
 	struct stream stream;

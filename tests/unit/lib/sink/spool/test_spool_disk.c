@@ -70,27 +70,6 @@ SPOOL_TEST(only_what_was_noted_is_durable_after_a_kill)
 	spool_close(&f->spool);
 }
 
-/* How old they are is not forgotten when the process ends, nor do they age at once. */
-SPOOL_TEST(age_is_counted_over_restarts)
-{
-	int64_t now_ms = time(NULL) * 1000LL;
-
-	use_disk(f, true);
-	f->options.max_age_ms = 60000;
-	open_spool(f);
-	for (uint64_t n = 0; n < 10; n++)
-		assert_true(put(&f->spool, n, now_ms));
-	spool_close(&f->spool);
-	open_spool(f);
-	spool_expire(&f->spool, now_ms);
-	assert_int_equal(spool_pending(&f->spool).seq, 10);
-	spool_expire(&f->spool, now_ms + 120000);
-	assert_int_equal(spool_pending(&f->spool).seq, 0);
-	assert_int_equal(f->spool.dropped[SPOOL_TOO_OLD].seq, 10);
-	assert_identity(&f->spool);
-	spool_close(&f->spool);
-}
-
 SPOOL_TEST(directory_is_one_processs_own)
 {
 	struct spool second;
