@@ -6,17 +6,15 @@ import json
 import os
 import socket
 import threading
-import time
 
 from lib import lab
 from lib import metrics
 from lib import observer
 from lib import traffic
+from lib.attackers import Attacked
 from lib.service import ServiceTest
 
 FAILED, USAGE = 1, 2
-MALFORMED = lab.sized(10000)
-SLOW = 200 # more than there is room for
 NOBODY = 65534
 
 
@@ -463,13 +461,9 @@ class Live(ControlTest):
             return self.read_answer(client)["ok"]
 
 
-class Hostile(ControlTest):
-    """Clients that send noise, or nothing, and one that asks all the time."""
-
-    def setUp(self):
-        super().setUp()
-        self.answers, self.errors = 0, []
-        self.is_over = threading.Event()
+class Hostile(Attacked, ControlTest):
+    def reach(self):
+        return self.connect()
 
     def malformed(self):
         kind = self.random.randrange(5)
@@ -483,69 +477,21 @@ class Hostile(ControlTest):
         line[self.random.randrange(len(line))] = self.random.randrange(256)
         return bytes(line)
 
-    def attack(self, count):
-        for _ in range(count):
-            try:
-                with self.connect() as client:
-                    client.sendall(self.malformed())
-                    if self.random.randrange(2):
-                        client.shutdown(socket.SHUT_WR)
-            except OSError:
-                pass # the service has closed it
-
-    def ask_often(self):
-        while not self.is_over.is_set():
-            try:
-                status = self.request(b"status\n")
-                if status: # or it made room for another
-                    if status["status"]["difference"] != {"packets": 0, "bytes": 0}:
-                        raise AssertionError(status["status"]["difference"])
-                    self.answers += 1
-            except OSError:
-                pass
-            except Exception as error: # pylint: disable=broad-except
-                self.errors.append(error)
-                return
-            time.sleep(0.01)
-
-    def fds(self):
-        return len(os.listdir(f"/proc/{self.pid}/fd"))
+    def ask(self):
+        status = self.request(b"status\n")
+        if status: # or it made room for another
+            self.assertEqual({"packets": 0, "bytes": 0}, status["status"]["difference"])
+        return bool(status)
 
     def test_counting_goes_on_under_attack(self):
         self.write()
         self.start(release=True)
         packets = lab.sized(100000)
-        self.attack(500)
-        self.status()
-        memory, fds = self.memory(), self.fds()
-        asker = threading.Thread(target=self.ask_often)
-        asker.start()
-        flood = traffic.start_flood(self.lab, self.a, "eth0", "--packets", packets,
-                                    "--rate", lab.sized(20000), "--dest", self.B4)
-        slow = [self.connect() for _ in range(SLOW)]
-        for client in slow:
-            try:
-                client.send(b"stat")
-            except OSError:
-                pass # it has made room
-        self.attack(MALFORMED)
-        most = self.fds()
-        for client in slow:
-            client.close()
-        flood.wait(timeout=60)
-        self.is_over.set()
-        asker.join()
+        most = self.withstand(self.pid, lambda: self.memory() << 10, b"stat", "--packets", packets, "--dest", self.B4)
         self.await_packets(packets)
-        lab.wait_for(lambda: self.fds() <= fds, "descriptors to be closed")
-        grown = self.memory() - memory
         self.stop()
-        self.assertEqual([], self.errors)
-        self.assertGreater(self.answers, 10)
-        self.assertLessEqual(most, fds + 70)
-        self.assertLess(grown, 4 << 10)
+        self.assertLessEqual(most, 70)
         self.assertEqual(packets, self.packets("a"))
-        self.note(f"{MALFORMED} malformed requests, {self.answers} answers: "
-                  f"{grown} KiB more")
 
 
 if __name__ == "__main__":

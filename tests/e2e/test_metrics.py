@@ -2,14 +2,12 @@
 # Needs: prometheus
 """Metrics over HTTP and in a file: they are right, bounded, and cost the counting nothing."""
 
-import http.client
 import json
 import os
 import re
 import socket
 import stat
 import subprocess
-import threading
 import time
 import urllib.parse
 
@@ -19,14 +17,13 @@ from lib import lab
 from lib import metrics
 from lib import observer
 from lib import traffic
+from lib.attackers import SLOW, Attacked
 from lib.observer import Observer
 
 USAGE, FAILED = 2, 1
 ACK = 0x10
 PROMETHEUS = 9090 # its port, in a namespace of its own
 SERIES = 128 # interfaces that have series of their own
-MALFORMED = lab.sized(10000)
-SLOW = 200
 REST = 0.05 # seconds of a client between its requests
 
 
@@ -352,14 +349,15 @@ class Bounds(lab.LabTest):
         self.assertLessEqual(len(found.all_of(name)), 2 * (SERIES + 1))
 
 
-class Hostile(Served):
+class Hostile(Attacked, Served):
     """Clients that do not keep to HTTP, or to any pace."""
 
-    def setUp(self):
-        super().setUp()
-        self.scrapes = 0
-        self.errors = []
-        self.is_over = threading.Event()
+    def reach(self):
+        return metrics.connect(self.where)
+
+    def ask(self):
+        metrics.scrape(self.where).check_identity()
+        return True
 
     def malformed(self):
         """A request that was one, or noise."""
@@ -378,64 +376,17 @@ class Hostile(Served):
             request[self.random.randrange(len(request))] = self.random.randrange(256)
         return bytes(request)
 
-    def attack(self, where, count):
-        for _ in range(count):
-            try:
-                with metrics.connect(where) as client:
-                    client.sendall(self.malformed())
-                    if self.random.randrange(2):
-                        client.shutdown(socket.SHUT_WR)
-            except OSError:
-                pass # the server has closed it
-
-    def scrape_often(self, where):
-        while not self.is_over.is_set():
-            try:
-                metrics.scrape(where).check_identity()
-                self.scrapes += 1
-            except (OSError, http.client.HTTPException):
-                pass # cut with the slow ones, where these crowd
-            except Exception as error: # pylint: disable=broad-except
-                self.errors.append(error)
-                return
-            time.sleep(0.01)
-
-    def fds(self, run):
-        return len(os.listdir(f"/proc/{run.process.pid}/fd"))
-
     def test_counting_goes_on_under_attack(self):
         run = self.observe(release=True)
         packets = lab.sized(200000)
         with self.a: # which threads inherit
-            where = metrics.served_at(run)
-            self.attack(where, 500)
-            metrics.scrape(where)
-            before, fds = run.memory()["now"], self.fds(run)
-            scraper = threading.Thread(target=self.scrape_often, args=(where,))
-            scraper.start()
-            flood = traffic.start_flood(self.lab, self.a, "eth0", "--packets", packets,
-                                        "--rate", lab.sized(20000))
-            slow = [metrics.connect(where) for _ in range(SLOW)]
-            for client in slow:
-                client.send(b"GET /met")
-            self.attack(where, MALFORMED)
-            for client in slow:
-                client.close()
-            flood.wait()
-            self.is_over.set()
-            scraper.join()
-            lab.wait_for(lambda: self.fds(run) <= fds, "descriptors to be closed")
-            grown = run.memory()["now"] - before
-            metrics.scrape(where)
+            self.where = metrics.served_at(run)
+            self.withstand(run.process.pid, lambda: run.memory()["now"], b"GET /met", "--packets", packets)
+            metrics.scrape(self.where)
         result = run.stop()
         result.check_conservation()
-        self.assertEqual([], self.errors)
-        self.assertGreater(self.scrapes, 10)
         self.assertGreaterEqual(result.stats["seen"]["packets"], packets)
         self.assertEqual((0, 0), result.total("lost"))
-        self.assertLess(grown, 4 << 20)
-        self.note(f"{MALFORMED} malformed requests, {self.scrapes} scrapes: "
-                  f"{grown >> 10} KiB more")
 
     def test_slow_clients_keep_nobody_out(self):
         run = self.observe()
