@@ -210,18 +210,6 @@ class Interfaces(lab.LabTest):
             for name in ("q1", "q2"):
                 self.assertEqual(0, bpf.attached(self.b, name))
 
-    def test_other_namespace_goes_away(self):
-        self.wire(1)
-        outside = self.lab.ns("o")
-        observer = Observer(self.lab, outside, "--interval", "0.2", "-i",
-                            f"netns:{self.b.name}/q1", "-i", "lo")
-        observer.wait_attached((self.b, "q1"), (outside, "lo"))
-        self.ping(1)
-        self.b.ip("link", "del", "q1")
-        lab.run(lab.IP, "netns", "del", self.b.name)
-        traffic.ping(outside, "127.0.0.1", 5)
-        self.finish(observer, {"q1": 20, "lo": 10})
-
     def test_namespace_is_not_kept_and_observed_again(self):
         self.wire(1)
         outside = self.lab.ns("o")

@@ -229,14 +229,6 @@ class Restart(RestartTest):
         self.send(2)
         self.end(2)
 
-    def test_another_sampling(self):
-        """Records name the sampling of their packets."""
-        self.run_once()
-        self.send(5)
-        self.begin(more="sampling = flow:2")
-        self.end(5)
-        self.assertEqual({1}, {record.get("Sampling") for record in self.records()})
-
     def test_another_sampling_after_a_failed_start(self):
         """Neither earlier packets nor packets that its own programs counted are mislabelled."""
         self.run_once()

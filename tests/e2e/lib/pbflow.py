@@ -4,7 +4,7 @@
 import ipaddress
 import struct
 
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+VARINT, BYTES, FIXED32 = 0, 2, 5
 
 
 def varint(data, at):

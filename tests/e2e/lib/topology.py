@@ -8,7 +8,6 @@ out each place that the packet and its copies cross.
 from dataclasses import dataclass, field, replace
 
 IN, OUT = 0, 1
-TAGS = {"802.1Q": 0x8100, "802.1ad": 0x88a8}
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from lib import lab
 
 UDP_SEGMENT = 103
 TUNSETIFF = 0x400454ca
-IFF_TUN, IFF_TAP, IFF_NO_PI, IFF_VNET_HDR = 0x1, 0x2, 0x1000, 0x4000
+IFF_TUN, IFF_NO_PI, IFF_VNET_HDR = 0x1, 0x1000, 0x4000
 
 
 def family(address):
