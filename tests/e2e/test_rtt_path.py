@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Label: measure
-# Alone: it measures times.
+# Cost: 60
+# Lock: measure, it measures times.
 """Path RTT: the way from an interface to either end and back, however long both ends think.
 
 A client, a router and a server, with a link that delays on each side of the router: lib/relay.py.

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Label: measure
-# Alone: it measures times.
+# Cost: 60
+# Lock: measure, it measures times.
 """Path RTT and application latency beside a queue of one's own: neither has the time in it.
 
 A link with a delay (lib/relay.py), a client, a server that notes what it takes, and a queueing discipline in
