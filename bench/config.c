@@ -2,7 +2,7 @@
 #include "config.h"
 
 #include "design.h"
-#include "interval.h"
+#include "bench.h"
 #include "base/util.h"
 #include "base/options.h"
 

@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 /* Milliseconds of a turn; with --quick. */
 static const uint32_t live_turn_ms[] = { 50, 20 }, turn_ms[] = { 25, 10 };

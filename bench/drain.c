@@ -7,9 +7,7 @@
 #include "config.h"
 
 #include "bench.h"
-#include "engine.h"
-#include "interval.h"
-#include "report.h"
+#include "design.h"
 #include "base/util.h"
 
 #include <dirent.h>

@@ -6,8 +6,7 @@
 #include "bench.h"
 #include "config.h"
 #include "export_subject.h"
-#include "packets.h"
-#include "report.h"
+#include "runner.h"
 #include "base/util.h"
 
 #include <errno.h>

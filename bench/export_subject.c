@@ -2,7 +2,7 @@
 #include "export_subject.h"
 
 #include "bench.h"
-#include "packets.h"
+#include "runner.h"
 #include "base/util.h"
 
 #include <netobs/sink.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "packets.h"
+#include "runner.h"
 
 #include "base/util.h"
 #include "bpf/parse/headers.h"

@@ -3,8 +3,8 @@
 #ifndef NETOBS_BENCH_RESULTS_H
 #define NETOBS_BENCH_RESULTS_H
 
-#include "packets.h"
-#include "rounds.h"
+#include "runner.h"
+#include "bench.h"
 
 struct cell {
 	int design;

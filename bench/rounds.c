@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "rounds.h"
-
 #include "bench.h"
-#include "others.h"
+
 #include "base/util.h"
 
 #include <errno.h>

@@ -6,7 +6,6 @@
  */
 #include "bench.h"
 #include "config.h"
-#include "report.h"
 #include "base/clock.h"
 #include "base/util.h"
 #include "switches.skel.h"
@@ -15,9 +14,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "wire.h"
+#include "runner.h"
 
 #include "bench.h"
 #include "attach/attach.h"

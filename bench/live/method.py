@@ -10,7 +10,7 @@ import time
 
 from lib import lab
 
-# As in bench/interval.h, bench/rounds.c and bench/others.h.
+# As in bench/bench.h and bench/rounds.c.
 WIDTH = 0.02 # of an interval that is published: less
 LEAST_ROUNDS, MOST_ROUNDS = 7, 400
 RUN = 10 # rounds

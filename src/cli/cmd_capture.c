@@ -13,7 +13,6 @@
 
 #include "base/clock_ms.h"
 #include "base/util.h"
-#include "cli/capture/capture_listen.h"
 #include "cli/capture/capture_out.h"
 #include "cli/flows/flows_request.h"
 #include "cli/view/verb_run.h"

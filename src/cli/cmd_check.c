@@ -17,7 +17,6 @@
 #include "base/text.h"
 #include "service/options/args.h"
 #include "service/observe/flows_config.h"
-#include "service/text/human.h"
 #include "cli/view/print.h"
 
 struct check_config {

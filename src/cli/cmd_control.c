@@ -11,8 +11,7 @@
 #include "service/options/args.h"
 #include "base/text.h"
 #include "base/util.h"
-#include "cli/client/control_request.h"
-#include "service/text/human.h"
+#include "cli/client/client.h"
 #include "cli/view/print.h"
 #include "service/control/control.h"
 

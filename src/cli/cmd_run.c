@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "cmd.h"
 
-#include <stddef.h>
-
 #include "service/options/args.h"
 #include "service/service.h"
 

@@ -7,8 +7,6 @@
 
 #include <netobs/session.h>
 
-#include "base/text.h"
-#include "base/util.h"
 #include "cli/view/verb_run.h"
 #include "service/options/privileges.h"
 #include "service/options/session_choice.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "service/options/args.h"
 
 /* ---- Changes --------------------------------------------------------------------- */
 

@@ -4,11 +4,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <netobs/persist.h>
 
 #include "base/options.h"
 #include "base/util.h"
-
-#include <netobs/persist.h>
 
 /* ---- Keys ------------------------------------------------------------------------ */
 

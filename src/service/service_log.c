@@ -10,7 +10,6 @@
 
 #include "base/text.h"
 #include "service/control/control.h"
-#include "service/text/human.h"
 
 bool service_log_is_journal(int fd)
 {

@@ -3,8 +3,6 @@
 
 #include <errno.h>
 
-#include "base/util.h"
-
 /* ---- One observer ---------------------------------------------------------------------- */
 
 static void free_observer(struct service_observer *observer)

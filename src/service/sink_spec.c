@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "service/outputs/output.h"
 
 /* Characters without a meaning in a spec; all others are written as %XX. */
 static bool is_plain(char c)

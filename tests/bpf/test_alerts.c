@@ -7,7 +7,7 @@
 #include "lib_seed.h"
 #include "lib_test.h"
 
-#include "alerts/alert_set.h"
+#include "alerts/alerts.h"
 #include "host.h"
 #include "prog_test.h"
 #include "tcp_frames.h"

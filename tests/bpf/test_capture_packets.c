@@ -3,7 +3,7 @@
 #include "lib_context.h"
 #include "lib_test.h"
 #include "lib_wait.h"
-#include "capture/packets.h"
+#include "capture/capture.h"
 #include "filter/filter.h"
 
 #include <netobs/capture.h>

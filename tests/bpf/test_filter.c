@@ -11,7 +11,7 @@
 #include "lib_test.h"
 
 #include "bpf/parse/headers.h"
-#include "filter/frame.h"
+#include "filter/code.h"
 #include "filter_expressions.h"
 #include "samples.h"
 

@@ -8,9 +8,9 @@
 #include "lib_test.h"
 
 #include "bpf/parse/tunnel.h" /* a knob of the skeleton */
-#include "filter/classic.h"
+#include "filter/rule.h"
 #include "filter/filter.h"
-#include "filter/template.h"
+#include "filter/code.h"
 #include "filter_expressions.h"
 #include "packet.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* When a generation is at rest: not while a program that entered still runs. */
 #include "base/clock.h"
-#include "engine/generation.h"
+#include "engine/store.h"
 #include "lib_test.h"
 #include "lib_witness.h"
 

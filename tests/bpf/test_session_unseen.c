@@ -6,8 +6,8 @@
 #include "lib_lab.h"
 #include "lib_test.h"
 
-#include "who/session_programs.h"
 #include "who/sessions.h"
+#include "who/session_programs.h"
 
 #include <bpf/libbpf.h>
 #include <sys/socket.h>

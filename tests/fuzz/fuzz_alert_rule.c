@@ -4,7 +4,7 @@
  * so at a place in it.
  */
 #include "lib_fuzz.h"
-#include "alerts/alert_set.h"
+#include "alerts/alerts.h"
 
 static void check_spec(const char *text, const struct alert_spec *spec)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Answers of any server to a _bulk request. The first byte says where they are cut in two. */
 #include "lib_fuzz.h"
-#include "sinks/http/bulk_answer.h"
+#include "sinks/http/http.h"
 
 struct items {
 	unsigned int n, sum;

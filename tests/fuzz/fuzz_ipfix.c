@@ -6,8 +6,7 @@
 #include "lib_fuzz.h"
 #include "lib_ipfix.h"
 
-#include "sinks/ipfix/encoder.h"
-#include "sinks/ipfix/layout.h"
+#include "sinks/ipfix/ipfix.h"
 
 enum { RECORDS_MAX = 64, POINTS_MAX = 4, DIALECTS = 2 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Answers of any server to OTLP, and the details of a status of gRPC. */
 #include "lib_fuzz.h"
-#include "sinks/grpc/status.h"
+#include "sinks/grpc/grpc.h"
 #include "sinks/otlp/otlp.h"
 
 static size_t encode_base64(const uint8_t *data, size_t size, char *to)

@@ -10,7 +10,7 @@
  */
 #include "base/util.h"
 #include "bpf/parse/tunnel.h" /* a knob of programs */
-#include "capture/packets.h"
+#include "capture/capture.h"
 #include "alerts/alerts.h"
 #include "nat/translations.h"
 #include "drops/drop_feed.h"

@@ -9,8 +9,7 @@
 #include <netobs/annotate.h>
 
 #include "record_input.h"
-#include "cli/client/control_request.h"
-#include "cli/client/mapping_list.h"
+#include "cli/client/client.h"
 
 struct annotation {
 	const struct map_options *options;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "capture_listen.h"
+#include "capture_out.h"
 
 #include <errno.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "control_request.h"
+#include "client.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -17,7 +17,6 @@
 #include "base/clock_ms.h"
 #include "base/text.h"
 #include "base/util.h"
-#include "service/text/human.h"
 
 enum {
 	ANSWER_MS = 20000,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "mapping_list.h"
+#include "client.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +10,6 @@
 #include <netobs/mapping.h>
 
 #include "base/util.h"
-#include "control_request.h"
 #include "base/text.h"
 #include "cli/view/row.h"
 #include "service/text/human.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* The status of a service for people. */
-#include "control_request.h"
+#include "client.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -15,7 +15,7 @@
 
 #include "base/clock_ms.h"
 #include "base/util.h"
-#include "cli/client/control_request.h"
+#include "cli/client/client.h"
 #include "service/signals.h"
 
 struct live {

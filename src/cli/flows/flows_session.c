@@ -12,7 +12,6 @@
 
 #include "base/text.h"
 #include "flows_request.h"
-#include "service/text/human.h"
 #include "cli/view/keys.h"
 #include "cli/view/verb_run.h"
 #include "service/options/args.h"

@@ -3,7 +3,6 @@
 #ifndef NETOBS_CLI_SERVICES_SERVICES_VIEW_H
 #define NETOBS_CLI_SERVICES_SERVICES_VIEW_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -4,7 +4,6 @@
 #define NETOBS_CLI_VIEW_CONNS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "row.h"

@@ -5,7 +5,6 @@
  * capture file, all groups are those of one interval.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "service/text/human.h"
-#include <netobs/names.h>
 
 enum {
 	GAP = 2,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "screen.h"
 
+#include "base/clock_ms.h"
+
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
@@ -15,7 +17,6 @@
 #include <curses.h>
 #include <term.h>
 
-#include "base/clock_ms.h"
 #include "service/text/human.h"
 #include "keys.h"
 #include <netobs/names.h>

@@ -7,7 +7,7 @@
 #ifndef NETOBS_CLI_VIEW_TOP_TABLES_H
 #define NETOBS_CLI_VIEW_TOP_TABLES_H
 
-#include "rows.h"
+#include "view.h"
 
 enum { TOP_TABLES = 9 };
 

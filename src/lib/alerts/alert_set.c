@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "alert_set.h"
+#include "alerts.h"
 
 #include "base/util.h"
-#include "filter/filter.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -9,8 +9,6 @@
 
 #include <errno.h>
 #include <netobs/probe.h>
-#include <poll.h>
-#include <string.h>
 
 enum {
 	WORK_MS = 4,	   /* time of draining in one call */

@@ -3,16 +3,14 @@
 #ifndef NETOBS_API_CONTEXT_H
 #define NETOBS_API_CONTEXT_H
 
-#include "alerts/alert_set.h"
-#include "base/life.h"
 #include "alerts/alerts.h"
+#include "base/life.h"
 #include "features.h"
 #include "filter/filter.h"
-#include "who/container_names.h"
 #include "who/containers.h"
 #include "nat/mappings.h"
 #include "sink/source.h"
-#include "attach/observation.h"
+#include "attach/hooks.h"
 
 /* An alert of a connection, as a program has reported it. */
 struct held_alert {

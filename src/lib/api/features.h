@@ -4,7 +4,7 @@
 #define NETOBS_API_FEATURES_H
 
 #include "drops/flow_drops.h"
-#include "flows/health.h"
+#include "flows/flow_extra.h"
 #include "flows/pipeline.h"
 #include "nat/translations.h"
 #include "who/who.h"

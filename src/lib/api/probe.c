@@ -19,7 +19,6 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <net/if.h>
 #include <netobs/probe.h>
 #include <sched.h>
 #include <stdio.h>

@@ -2,7 +2,6 @@
 #include "hooks.h"
 
 #include "base/clock.h"
-#include "attach.h"
 #include "host/netns.h"
 #include "base/worker.h"
 #include "base/util.h"

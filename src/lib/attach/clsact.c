@@ -5,14 +5,12 @@
 
 #include "stub.skel.h"
 
-#include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/pkt_cls.h>
 #include <linux/pkt_sched.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 

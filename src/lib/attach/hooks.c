@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "hooks.h"
 
-#include "attach.h"
 #include "base/util.h"
 
 #include <bpf/bpf.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "observation.h"
+#include "hooks.h"
 
 #include "base/clock.h"
 #include "base/util.h"

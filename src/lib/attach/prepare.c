@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "observation.h"
-
-#include "attach.h"
+#include "hooks.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,6 @@
 
 #include "attach.h"
 #include "base/util.h"
-#include "host/rtnl.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

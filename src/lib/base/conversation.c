@@ -3,10 +3,6 @@
 
 #include "util.h"
 
-#include <netinet/in.h>
-#include <stdbool.h>
-#include <string.h>
-
 struct end {
 	uint8_t addr[16];
 	uint16_t port;

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <endian.h>
-#include <string.h>
 #include <sys/random.h>
 #include <time.h>
 

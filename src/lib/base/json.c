@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "json.h"
 
-#include "text.h"
-
 #include <errno.h>
 #include <limits.h>
-#include <string.h>
 
 void json_begin(struct json *json, char *buf, size_t size)
 {

@@ -7,8 +7,8 @@
 #define NETOBS_BASE_LOOP_H
 
 #include <stdint.h>
-#include <stddef.h>
 #include <sys/epoll.h>
+#include <stddef.h>
 #include <time.h>
 
 /* @return 0, or -errno, which ends loop_dispatch() */

@@ -4,7 +4,6 @@
 #include "util.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 

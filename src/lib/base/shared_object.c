@@ -9,7 +9,6 @@
 #include <limits.h>
 #include <link.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "spec.h"
 
-#include "options.h"
-
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

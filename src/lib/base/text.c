@@ -7,7 +7,6 @@
 #include <netobs/flow.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #define HEX_ROW(digit)                                                    \
 	digit "0" digit "1" digit "2" digit "3" digit "4" digit "5" digit \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* The public life of a capture of packets. */
-#include "attach/observation.h"
+#include "attach/hooks.h"
 #include "base/clock.h"
 #include "base/life.h"
 #include "base/options.h"
@@ -10,12 +10,10 @@
 #include "catalogue/direction.h"
 #include "engine/map.h"
 #include "filter/filter.h"
-#include "packets.h"
 
 #include <errno.h>
 #include <netobs/capture.h>
 #include <netobs/probe.h>
-#include <stdio.h>
 #include <string.h>
 
 enum {

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <pcap/pcap.h>
 #include <pcap/sll.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { ETHER_LEN = sizeof(struct ether_wire) };

@@ -11,8 +11,8 @@
 #include "bpf/drops.h"
 #include "bpf/nat.h"
 #include "drop_names.h"
-#include "engine/map.h"
 #include "engine/program_set.h"
+#include "engine/map.h"
 
 #include <netobs/drop.h>
 #include <stdbool.h>

@@ -8,7 +8,6 @@
 #include <netobs/drop.h>
 #include <netobs/flow.h>
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

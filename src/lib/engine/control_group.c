@@ -9,7 +9,6 @@
 #include <limits.h>
 #include <linux/magic.h>
 #include <linux/mount.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "generation.h"
+#include "store.h"
 
 #include "base/clock.h"
 #include "map.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "logs.h"
+#include "store.h"
 
 #include "bpf/store/log.h"
 #include "base/clock.h"

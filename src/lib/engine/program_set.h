@@ -14,7 +14,7 @@
 #include "catalogue/direction.h"
 #include "base/log.h"
 #include "filter/filter.h"
-#include "filter/template.h"
+#include "filter/code.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,7 +6,6 @@
 #include "base/util.h"
 #include "filter/filter.h"
 #include "map.h"
-#include "pinned.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>

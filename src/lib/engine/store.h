@@ -3,18 +3,17 @@
 #ifndef NETOBS_ENGINE_STORE_H
 #define NETOBS_ENGINE_STORE_H
 
+#include "base/log.h"
 #include "bpf/nat.h"
 #include "bpf/store/hash.h"
 #include "bpf/types.h"
-#include "base/log.h"
 #include "connections.h"
 #include "pinned.h"
 #include "program_set.h"
-#include "rates.h"
 #include "tables.h"
 
 #include <netobs/netobs.h>
-#include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* ---- Overflow tables -------------------------------------------------------------------- */
@@ -326,5 +325,134 @@ struct test_packet {
  * @return 0, or -errno
  */
 int programs_test_run(int program_fd, const struct test_packet *packet);
+
+/*
+ * Which of the two generations the programs write to, and when the other one
+ * is at rest.
+ *
+ * A program counts itself in (entered), reads its CPU's generation, works, and
+ * counts itself out (exited). After a flip, user space waits until that store
+ * has reached every CPU, notes how many had entered, and waits until as many
+ * have exited: none that read the old generation is left. One wait more, and
+ * their last stores are visible. Programs run with bottom halves disabled, in
+ * well under a microsecond, so this takes a few waits; it blocks no other thread.
+ *
+ * It takes longer where the host of a virtual machine runs something else on a
+ * CPU; then waiting is right. To distinguish that from a count that went wrong,
+ * which would end draining silently, a grace period of the kernel is waited for
+ * after a second: it takes as long as the slowest program, and proves that all
+ * have ended, whatever they counted.
+ */
+
+enum { GENERATION_WAIT_MS = 2, GENERATION_DOUBT_MS = 1000 };
+
+struct generation {
+	const struct store *store;
+	uint32_t current; /* the one being written to */
+	enum {
+		GENERATION_SETTLED,
+		FLIPPED,
+		ENTERED_NOTED,
+		IN_DOUBT,
+		ALL_EXITED
+	} phase;
+	int64_t doubt_ns; /* ENTERED_NOTED: when the phase becomes IN_DOUBT */
+	struct map_grace *grace; /* IN_DOUBT: grace period to wait for; or NULL */
+	struct cpu_runs *runs;	 /* per CPU */
+};
+
+/*
+ * An adopted store keeps its current generation, as after a flip: the other generation may not have
+ * been drained. @return 0, or -ENOMEM
+ */
+int generation_init(struct generation *generation, const struct store *store);
+void generation_done(struct generation *generation);
+
+/* Send writers to the other generation. */
+void generation_flip(struct generation *generation);
+
+/* Call every GENERATION_WAIT_MS after a flip. @return whether the old generation is at rest */
+bool generation_settle(struct generation *generation);
+
+static inline uint32_t generation_old(const struct generation *generation)
+{
+	return !generation->current;
+}
+
+/*
+ * The reader of the CPUs' logs: reports their records, slice by slice, in the order of
+ * each CPU. Unread slots are occupied: programs that find no others take the overflow
+ * table.
+ */
+
+/**
+ * Receives slots with records, the first of which is complete.
+ *
+ * @param is_left  an earlier drain had to leave these records
+ * @return the number of slots taken, from the first on. A last record of which only the first half
+ *         is in @slots is left. 0: the first record was refused, and stays in the log
+ */
+typedef size_t logs_records_fn(void *ctx, const struct log_slot *slots,
+			       size_t n, bool is_left);
+
+enum { LOGS_WAIT_MS = 1 }; /* while a log settles */
+
+struct logs {
+	struct store *store;
+	logs_records_fn *on_records;
+	void *ctx;
+	/* Positions in the log of a CPU: it may be read up to readable; noted was its head at noted_ns. */
+	struct log_heads {
+		uint64_t readable;
+		uint64_t noted;
+		uint64_t left; /* records before this position may be of an earlier drain */
+		uint64_t unread; /* the current drain left some records before this position */
+	} * heads;
+	/* The CPU of the log and the position of the records that on_records() gets. */
+	uint32_t cpu;
+	uint64_t at;
+	int64_t noted_ns;
+	bool is_settling; /* `noted` are the heads as of logs_settle() */
+	uint32_t next;	  /* the log to read first */
+};
+
+/** @return 0, or -ENOMEM */
+int logs_init(struct logs *logs, struct store *store,
+	      logs_records_fn *on_records, void *ctx);
+void logs_done(struct logs *logs);
+
+/**
+ * Read from the logs that are filling up.
+ *
+ * @param max_slots  limit for all logs together, exceeded by one at most; 8,000 slots take a
+ *                   millisecond
+ * @return whether to call this again in a millisecond: a log is still filling up
+ */
+bool logs_read(struct logs *logs, uint32_t max_slots);
+
+/** @return whether a log has so many records that programs gave notice */
+bool logs_are_filling(const struct logs *logs);
+
+/*
+ * For on_records(), before it returns: free the first @n of its slots, whose records it has copied.
+ * If the process is killed later, these records are not in the log any more.
+ */
+void logs_release(const struct logs *logs, size_t n);
+
+/**
+ * Call when a generation is at rest: all its records are in the logs.
+ *
+ * @param has_writers  other CPUs wrote the records, which become readable LOGS_WAIT_MS later
+ */
+void logs_settle(struct logs *logs, bool has_writers);
+
+/**
+ * Read from the records of a generation at rest.
+ *
+ * @param max_slots  as for logs_read()
+ * @return 1: there may be more; 0: there are no more; -errno: a log cannot be mapped, or (-ENOMEM)
+ *         its first record was refused; its records stay in it
+ */
+int logs_complete(struct logs *logs, uint32_t generation, uint32_t max_slots);
 
 #endif

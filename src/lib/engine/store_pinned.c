@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "store.h"
 
-#include "pinned.h"
 #include "base/util.h"
 
 #include <errno.h>

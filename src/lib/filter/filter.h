@@ -12,7 +12,6 @@
 #include "base/log.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct filter;

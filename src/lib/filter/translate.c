@@ -8,7 +8,7 @@
  * path to it has made that comparison. frame_start() pulls the bytes that such loads
  * need into the linear part.
  */
-#include "frame.h"
+#include "code.h"
 
 #include "base/util.h"
 #include "bpf/parse/cursor.h"
@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdlib.h>
 
 enum {
@@ -27,7 +26,7 @@ enum {
 	FP = BPF_REG_10,
 };
 
-/* The stack, below what frame.h has there. */
+/* The stack, below what code.h has there. */
 enum {
 	LOOPS = FRAME_STACK - 8, /* jumps back so far */
 	BUFFER = LOOPS - 8,

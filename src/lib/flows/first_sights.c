@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "observe.h"
 
-#include "host/topology.h"
-
 /* Nothing is observed in the namespace. */
 static bool is_dark(const struct host *host, uint16_t netns)
 {

@@ -2,8 +2,6 @@
 #include "flow_table.h"
 
 #include "base/hash.h"
-#include "base/util.h"
-#include "host/netif.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 
 #include "base/util.h"
 #include "bpf/store/hash.h"
-#include "engine/rates.h"
+#include "engine/tables.h"
 #include "host/netif.h"
 
 #include <stdbool.h>
@@ -92,7 +92,7 @@ struct flow_table {
 };
 
 /*
- * In user space, both fields of VLAN ids have a part of the rate's identifier (rates.h) where
+ * In user space, both fields of VLAN ids have a part of the rate's identifier (tables.h) where
  * programs have its number. Flows of different rates are never the same.
  */
 enum { FLOW_TAG_MASK = (1 << KEY_RATE_SHIFT) - 1 };

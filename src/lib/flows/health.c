@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "health.h"
+#include "flow_extra.h"
 
 #include "bpf/parse/echo.h"
 #include "bpf/parse/headers.h"
@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Per-flow data: the key of the entry at which the flow's connection is measured. */
 struct place {

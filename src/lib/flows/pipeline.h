@@ -7,11 +7,9 @@
 #ifndef NETOBS_FLOWS_PIPELINE_H
 #define NETOBS_FLOWS_PIPELINE_H
 
-#include "engine/generation.h"
-#include "engine/logs.h"
+#include "engine/store.h"
 #include "fold.h"
 #include "merge.h"
-#include "engine/store.h"
 
 /* ---- Drain ------------------------------------------------------------------------------- */
 

@@ -2,7 +2,6 @@
 #include "pipeline.h"
 
 #include "base/util.h"
-#include "engine/store.h"
 #include "host/host.h"
 
 #include <string.h>

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <netobs/group.h>
-#include <netobs/networks.h>
 #include <netobs/series.h>
 
 #include "base/conversation.h"

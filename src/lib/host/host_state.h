@@ -21,7 +21,7 @@ struct netns {
 	uint32_t listings;
 	struct netifs netifs;
 
-	/* For beyond.c: nothing is observed here, and it is listed by an id. */
+	/* For regions.c: nothing is observed here, and it is listed by an id. */
 	bool is_beyond; /* is_retired is set, too: it has no name, and no descriptor */
 	uint16_t via; /* the followed namespace whose id for it is via_nsid */
 	int32_t via_nsid;

@@ -4,7 +4,7 @@
 #include "bpf/parse/headers.h"
 #include "host/host.h"
 #include "host/peers.h"
-#include "translation_search.h"
+#include "translation_table.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -3,9 +3,8 @@
 
 #include "base/util.h"
 #include "bpf/parse/headers.h"
-#include "host/conntrack.h"
 #include "host/host.h"
-#include "translation_search.h"
+#include "translation_table.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

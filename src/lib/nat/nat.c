@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "translations.h"
 
+#include "base/clock.h"
 #include "base/util.h"
 #include "bpf/types.h"
+#include "connect.skel.h"
+#include "connect_traced.skel.h"
+#include "engine/control_group.h"
 #include "engine/map.h"
-#include "engine/program_set.h"
 
-#include <bpf/libbpf.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -170,4 +172,226 @@ void nat_forget(struct nat *nat, uint32_t generation)
 		nat->flips[1] = __atomic_load_n(nat->produced, __ATOMIC_ACQUIRE);
 	if (nat->seen && (counters.reported || counters.lost))
 		memset((char *)nat->seen + generation * size, 0, size);
+}
+
+/* ---- Connects ------------------------------------------------------------------------ */
+
+static const struct log silent;
+
+/* Visiting all sockets for longer than SHORT_NS is followed by a rest of REST times as long. */
+enum { SHORT_NS = 10 * NSEC_PER_MSEC, REST = 9 };
+
+static const struct attach_point common[] = {
+	{ .program = "netobs_con_end", .kind = ATTACH_SECTION },
+	{ .program = "netobs_con_rel", .kind = ATTACH_CGROUP },
+	{ .program = "netobs_con_tcp", .kind = ATTACH_CGROUP },
+	{ .program = "netobs_con_t4", .kind = ATTACH_CGROUP },
+	{ .program = "netobs_con_t6", .kind = ATTACH_CGROUP },
+};
+
+/* Some kernels refuse iterators over maps. */
+static const struct attach_point lists[] = {
+	{ .program = "netobs_con_ls",
+	  .kind = ATTACH_ITERATOR,
+	  .map = "connect_sockets" },
+	{ .program = "netobs_con_lsf", .kind = ATTACH_ITERATOR },
+};
+
+static const struct attach_point first[] = {
+	{ .program = "netobs_con_4", .kind = ATTACH_CGROUP_FIRST },
+	{ .program = "netobs_con_6", .kind = ATTACH_CGROUP_FIRST },
+	{ .program = "netobs_con_s4", .kind = ATTACH_CGROUP_FIRST },
+	{ .program = "netobs_con_s6", .kind = ATTACH_CGROUP_FIRST },
+};
+
+/* COMPAT(<6.17): links to control groups have no such flag. */
+static const struct attach_point traced[] = {
+	{ .program = "netobs_con_ft4", .kind = ATTACH_SECTION },
+	{ .program = "netobs_con_ft6", .kind = ATTACH_SECTION },
+	{ .program = "netobs_con_fu4", .kind = ATTACH_SECTION },
+	{ .program = "netobs_con_fu6", .kind = ATTACH_SECTION },
+	{ .program = "netobs_con_fs4", .kind = ATTACH_SECTION },
+	{ .program = "netobs_con_fs6", .kind = ATTACH_SECTION },
+	{ .program = "netobs_con_c4", .kind = ATTACH_CGROUP },
+	{ .program = "netobs_con_c6", .kind = ATTACH_CGROUP },
+};
+
+static void add_points(struct connects *connects,
+		       const struct attach_point *points, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct attach_point *point =
+			&connects->points[connects->set.n_points++];
+
+		*point = points[i];
+		point->cgroup_fd = connects->cgroup_fd;
+	}
+}
+
+static int open_connect_maps(struct connects *connects,
+			     ring_buffer_sample_fn on_event, void *ctx)
+{
+	connects->counters = program_set_mmap(&connects->set, "connect_counters",
+					      sizeof(*connects->counters));
+	if (!connects->counters)
+		return -errno;
+	connects->ring_fd = program_set_map_fd(&connects->set, "connect_events");
+	connects->ring = ring_buffer__new(connects->ring_fd, on_event, ctx, NULL);
+	return connects->ring ? 0 : -errno;
+}
+
+static int load_connects(struct connects *connects, bool by_files, bool is_traced)
+{
+	connects->is_traced = is_traced;
+	connects->by_files = by_files;
+	connects->set.elf = is_traced ? connect_traced_bpf__elf_bytes :
+					connect_bpf__elf_bytes;
+	connects->set.n_points = 0;
+	add_points(connects, common, ARRAY_SIZE(common));
+	add_points(connects, &lists[by_files], 1);
+	if (is_traced)
+		add_points(connects, traced, ARRAY_SIZE(traced));
+	else
+		add_points(connects, first, ARRAY_SIZE(first));
+	return program_set_ref(&connects->set);
+}
+
+static int open_programs(struct connects *connects,
+			 ring_buffer_sample_fn on_event, void *ctx)
+{
+	int err;
+
+	if (connects->cgroup_fd < 0)
+		return connects->cgroup_fd;
+	err = load_connects(connects, false, false);
+	err = err ? load_connects(connects, false, true) : 0;
+	err = err ? load_connects(connects, true, false) : 0;
+	err = err ? load_connects(connects, true, true) : 0;
+	log_borrow_libbpf(&silent);
+	err = err ?: open_connect_maps(connects, on_event, ctx);
+	log_return_libbpf();
+	return err;
+}
+
+int connects_open(struct connects *connects, ring_buffer_sample_fn on_event,
+		  void *ctx)
+{
+	int err;
+
+	*connects = (struct connects){
+		.set = { .name = "connect_bpf",
+			 .doing = "load BPF programs for sockets that connect",
+			 .log = &silent,
+			 .points_only = true,
+			 .points = connects->points },
+		.cgroup_fd = cgroup_root_open(),
+	};
+	err = open_programs(connects, on_event, ctx);
+	if (err)
+		connects_close(connects);
+	return err;
+}
+
+void connects_close(struct connects *connects)
+{
+	if (!connects->set.name)
+		return;
+	ring_buffer__free(connects->ring);
+	if (connects->counters)
+		map_munmap(connects->counters, sizeof(*connects->counters));
+	program_set_unref(&connects->set);
+	close_fd(&connects->cgroup_fd);
+	*connects = (struct connects){ 0 };
+}
+
+int connects_fd(const struct connects *connects)
+{
+	return connects->ring ? connects->ring_fd : -1;
+}
+
+void connects_read(const struct connects *connects)
+{
+	if (connects->ring)
+		ring_buffer__consume(connects->ring);
+}
+
+/* Run the iterator, whose program reports to the ring and writes no output. */
+static void visit_sockets(const struct connects *connects)
+{
+	cleanup_fd int fd = program_set_open_iterator(
+		&connects->set, lists[connects->by_files].program);
+	char none[64];
+	ssize_t n;
+
+	if (fd < 0)
+		return;
+	do {
+		n = read(fd, none, sizeof(none));
+	} while (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)));
+}
+
+static void list_new(struct connects *connects)
+{
+	const uint64_t n =
+		__atomic_load_n(&connects->counters->udp, __ATOMIC_RELAXED);
+	const int64_t began_ns = clock_boot_ns();
+	int64_t took_ns;
+
+	if ((n == connects->n_listed && !connects->is_new) ||
+	    began_ns < connects->rests_until_ns)
+		return;
+	visit_sockets(connects);
+	took_ns = clock_boot_ns() - began_ns;
+	if (took_ns > SHORT_NS)
+		connects->rests_until_ns = began_ns + (1 + REST) * took_ns;
+	connects->is_new = n != connects->n_listed;
+	connects->n_listed = n;
+}
+
+void connects_list(struct connects *connects)
+{
+	if (!connects->ring)
+		return;
+	list_new(connects);
+	connects_read(connects);
+}
+
+uint64_t connects_lost(const struct connects *connects)
+{
+	return connects->ring ? __atomic_load_n(&connects->counters->lost,
+						__ATOMIC_RELAXED) :
+				0;
+}
+
+uint64_t connects_missed(const struct connects *connects)
+{
+	return connects->ring ? __atomic_load_n(&connects->counters->missed,
+						__ATOMIC_RELAXED) :
+				0;
+}
+
+static uint64_t sum_skipped(const struct connects *connects,
+			    const char *const names[], size_t n)
+{
+	uint64_t skipped = 0;
+
+	for (size_t i = 0; connects->is_traced && i < n; i++)
+		skipped += program_misses(bpf_object__find_program_by_name(
+			connects->set.object, names[i]));
+	return skipped;
+}
+
+uint64_t connects_skipped(const struct connects *connects)
+{
+	static const char *const names[] = { "netobs_con_ft4", "netobs_con_ft6" };
+
+	return sum_skipped(connects, names, ARRAY_SIZE(names));
+}
+
+uint64_t connects_skipped_udp(const struct connects *connects)
+{
+	static const char *const names[] = { "netobs_con_fu4", "netobs_con_fu6",
+					     "netobs_con_fs4", "netobs_con_fs6" };
+
+	return sum_skipped(connects, names, ARRAY_SIZE(names));
 }

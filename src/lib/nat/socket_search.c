@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "translation_search.h"
+#include "translation_table.h"
 
 #include "bpf/parse/headers.h"
 #include "flows/flow_table.h"

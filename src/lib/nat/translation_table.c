@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "translation_table.h"
 
-#include "base/clock.h"
 #include "base/hash.h"
-#include "base/util.h"
 #include "bpf/parse/headers.h"
 
 #include <arpa/inet.h>

@@ -5,7 +5,6 @@
 #include "bpf/parse/headers.h"
 #include "bpf/store/hash.h"
 #include "host/host.h"
-#include "translation_search.h"
 
 #include <errno.h>
 #include <linux/icmp.h>

@@ -8,7 +8,6 @@
 #define NETOBS_NAT_TRANSLATIONS_H
 
 #include "flows/flow_extra.h"
-#include "translation_search.h"
 #include "translation_table.h"
 #include "who/spaces.h"
 #include "base/log.h"
@@ -19,7 +18,6 @@
 
 #include <bpf/libbpf.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* ---- Reports of flow programs ------------------------------------------------------------ */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "conversations.h"
+#include "services.h"
 
 #include <netinet/in.h>
 #include <stdio.h>
@@ -8,7 +8,6 @@
 
 #include "base/conversation.h"
 #include "base/util.h"
-#include "talks.h"
 
 enum {
 	SERVERS_MAX = 1 << 20, /* later ones are not noted */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "flow_face.h"
+#include "record_index.h"
 
 #include <netinet/in.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/options.h"
 #include "base/util.h"
-#include "conversations.h"
+#include "services.h"
 #include "record/any.h"
 
 struct netobs_services {

@@ -14,7 +14,6 @@
 #include <netobs/flow.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/utsname.h>
 

@@ -4,8 +4,10 @@
 
 #include "base/shared_object.h"
 #include "base/util.h"
+#include "source.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -76,4 +78,30 @@ int sink_find_module(struct spec *spec, const struct sink_module **ret_module)
 	}
 	refuse_kind(spec);
 	return -EINVAL;
+}
+
+/* ---- Sources ------------------------------------------------------------------------- */
+
+void sink_source_release(struct sink_source *source)
+{
+	while (source->links)
+		sink_source_remove(source->links);
+}
+
+void sink_source_add(struct sink_source *source, struct sink_link *link)
+{
+	link->source = source;
+	link->next = source->links;
+	source->links = link;
+}
+
+void sink_source_remove(struct sink_link *link)
+{
+	struct sink_link **at = link->source ? &link->source->links : NULL;
+
+	while (at && *at != link)
+		at = &(*at)->next;
+	if (at)
+		*at = link->next;
+	link->source = NULL;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "member_names.h"
+#include "host_fields.h"
 
 #include "base/util.h"
 #include "record/any.h"

@@ -10,11 +10,10 @@
 #ifndef NETOBS_SINK_MODULE_H
 #define NETOBS_SINK_MODULE_H
 
-#include "sink/spool/position.h"
+#include "sink/spool/spool.h"
 #include "base/spec.h"
 
 #include "record/any.h"
-#include <netobs/version.h>
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 #include "base/util.h"
 
 #include <ctype.h>
-#include <stdbool.h>
 #include <string.h>
 
 enum {

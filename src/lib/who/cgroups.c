@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "cgroups.h"
 
-#include "base/util.h"
 #include "session_programs.h"
 
 #include <bpf/bpf.h>

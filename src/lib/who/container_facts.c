@@ -2,9 +2,7 @@
 #include "container_facts.h"
 
 #include "base/json_reader.h"
-#include "base/util.h"
 
-#include <stddef.h>
 #include <string.h>
 
 enum {

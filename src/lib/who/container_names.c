@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "container_names.h"
+#include "containers.h"
 
 #include "base/clock.h"
 #include "base/slots.h"
 #include "base/util.h"
 #include "base/worker.h"
-#include "container_places.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "owner_table.h"
+#include "owners.h"
 
 #include "base/hash.h"
 #include "base/text.h"

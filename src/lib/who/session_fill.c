@@ -3,13 +3,12 @@
 
 #include "base/util.h"
 #include "cgroups.h"
-#include "container_names.h"
-#include "process_name.h"
+#include "containers.h"
+#include "owners.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdbool.h>
 #include <string.h>
 #include <time.h>
 

@@ -9,7 +9,6 @@
 #include "sessions.skel.h"
 
 #include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -10,9 +10,9 @@
 #include "base/util.h"
 #include "engine/map.h"
 #include "cgroups.h"
-#include "container_names.h"
-#include "session_programs.h"
+#include "containers.h"
 #include "sessions.h"
+#include "session_programs.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

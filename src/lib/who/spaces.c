@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/util.h"
-#include "host/netns.h"
 #include "host/peers.h"
 
 #include <errno.h>

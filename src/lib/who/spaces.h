@@ -25,7 +25,7 @@
 #include "host/host.h"
 #include "host/netns.h"
 #include "host/rtnl.h"
-#include "owner_table.h"
+#include "owners.h"
 
 struct space {
 	uint32_t inode;

@@ -2,7 +2,7 @@
 /*
  * Finds the processes at the ends of a flow by its entries. An entry says at which interface the
  * packets passed, and in which direction; so it says which network namespaces may have sockets
- * for them, where the table of owners (owner_table.h) is asked. Each entry is looked up when it
+ * for them, where the table of owners (owners.h) is asked. Each entry is looked up when it
  * arrives (who_note()), for three cases:
  *
  *  - The near end, in the namespace of the interface: the source of packets that leave it, the

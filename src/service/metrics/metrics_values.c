@@ -13,7 +13,6 @@
 #include "service/options/rules.h"
 #include "base/clock_ms.h"
 #include "base/times.h"
-#include "metrics.h"
 
 enum {
 	TIME_BUCKETS = 21 /* buckets of times: up to 8.4 s, and longer */

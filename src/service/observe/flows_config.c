@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <netobs/netobs.h>
 #include <netobs/probe.h>
 
 #include "base/options.h"

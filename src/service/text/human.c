@@ -3,12 +3,9 @@
 
 #include <netinet/in.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
-#include <netobs/flow.h>
 #include <netobs/stats.h>
 
 #include "base/text.h"

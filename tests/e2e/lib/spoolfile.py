@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-"""What a spool's directory holds, read independently: segment.h, spool_dir.h."""
+"""What a spool's directory holds, read independently: spool.h."""
 
 import os
 import re

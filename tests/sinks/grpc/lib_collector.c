@@ -5,7 +5,7 @@
 #include "netobs.pb-c.h"
 #include "lib_test.h"
 #include "base/clock_ms.h"
-#include "sinks/pbflow/wire_reader.h"
+#include "sinks/pbflow/wire.h"
 
 #include <arpa/inet.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "sinks/grpc/status.h"
+#include "sinks/grpc/grpc.h"
 
 #include "lib_test.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Answers of _bulk, in pieces of any size, and texts that are no such answers. */
-#include "sinks/http/bulk_answer.h"
+#include "sinks/http/http.h"
 
 #include "lib_test.h"
 

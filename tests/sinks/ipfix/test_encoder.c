@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Messages, read by libfixbuf's own reader and by one that owes it nothing. */
-#include "sinks/ipfix/encoder.h"
+#include "sinks/ipfix/ipfix.h"
 
 #include "lib_ipfix.h"
 #include "lib_test.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Each field of the catalogue is in an extended record, in the element that it names. */
-#include "sinks/ipfix/encoder.h"
+#include "sinks/ipfix/ipfix.h"
 
 #include "lib_fields.h"
 #include "lib_ipfix.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "sinks/net/address.h"
+#include "sinks/net/net.h"
 
 #include "lib_sink_host.h"
 

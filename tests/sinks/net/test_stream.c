@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Connections over TCP, to sockets of this very thread: if one waited, all would. */
-#include "sinks/net/stream.h"
+#include "sinks/net/net.h"
 
 #include "lib_sink_host.h"
 #include "lib_wait.h"

@@ -2,7 +2,7 @@
 /* What a connection's TCP says of its peer. */
 #include "lib_test.h"
 
-#include "sinks/net/address.h"
+#include "sinks/net/net.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>

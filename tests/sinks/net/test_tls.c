@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* TLS connections to an echo server in a process of its own. */
-#include "sinks/net/stream.h"
+#include "sinks/net/net.h"
 
 #include "lib_sink_host.h"
 #include "lib_tls_server.h"

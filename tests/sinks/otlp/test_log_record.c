@@ -3,7 +3,7 @@
 #include "sinks/otlp/otlp.h"
 
 #include "lib_sink_host.h"
-#include "sinks/pbflow/wire_reader.h"
+#include "sinks/pbflow/wire.h"
 
 /* As text: name=value for each attribute, an int with "i" and a bool with "b" in front, an array in
  * brackets, and an object in braces. */

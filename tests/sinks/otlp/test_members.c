@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "sinks/otlp/attributes.h"
+#include "sinks/otlp/otlp.h"
 
 #include "base/json.h"
 #include "lib_test.h"

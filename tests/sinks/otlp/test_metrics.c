@@ -4,7 +4,7 @@
 
 #include "lib_seed.h"
 #include "lib_sink_host.h"
-#include "sinks/pbflow/wire_reader.h"
+#include "sinks/pbflow/wire.h"
 
 #include <math.h>
 #include <netobs/series.h>

@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-#include "bench/interval.h"
-#include "bench/packets.h"
+#include "bench/bench.h"
+#include "bench/runner.h"
 
 enum { TRIALS = 3000, MOST = 2000, STEP = 10, SEED = 11 };
 

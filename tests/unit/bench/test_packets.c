@@ -6,7 +6,7 @@
 #include <math.h>
 #include <netinet/in.h>
 
-#include "bench/packets.h"
+#include "bench/runner.h"
 
 enum { MOST_FLOWS = 16384 };
 

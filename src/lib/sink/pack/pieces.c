@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "packer.h"
 
-#include "compressor.h"
-
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>

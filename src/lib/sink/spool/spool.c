@@ -2,7 +2,6 @@
 #include "spool.h"
 
 #include "base/util.h"
-#include "spool_dir.h"
 #include "base/worker.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "spool_dir.h"
+#include "spool.h"
 
 #include "base/hash.h"
 #include "base/io.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* gzip members by zlib: RFC 1951, 1952. */
-#include "sink/pack/compressor.h"
+#include "sink/pack/packer.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Zstandard frames by libzstd, with checksums: RFC 8878. */
-#include "sink/pack/compressor.h"
+#include "sink/pack/packer.h"
 
 #include <errno.h>
 #include <zstd.h>

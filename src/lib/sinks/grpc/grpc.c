@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 enum {
 	SLICE_MS = 5, /* time of work, then the caller has its turn */

@@ -3,11 +3,10 @@
  * Calls as streams of HTTP/2, and the life of a connection:
  * https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
  */
-#include "session.h"
+#include "grpc.h"
 
 #include "base/clock_ms.h"
 #include "base/util.h"
-#include "status.h"
 
 #include <arpa/inet.h>
 #include <assert.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "status.h"
+#include "grpc.h"
 
 #include "base/util.h"
-#include "sinks/pbflow/wire_reader.h"
+#include "sinks/pbflow/wire.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "bulk_answer.h"
+#include "http.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "format.h"
+#include "http.h"
 
 #include "base/json.h"
 #include "base/util.h"
-#include "sink/host_fields.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -6,8 +6,7 @@
  */
 #include "base/clock_ms.h"
 #include "base/outage.h"
-#include "bulk_answer.h"
-#include "transfer.h"
+#include "http.h"
 
 #include <errno.h>
 #include <stdio.h>

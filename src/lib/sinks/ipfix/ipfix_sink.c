@@ -4,9 +4,8 @@
  * templates alone; after those, a collector is left some time, since some handle
  * messages at the same time and would not know what data mean that come at once.
  */
-#include "encoder.h"
+#include "ipfix.h"
 #include "base/clock_ms.h"
-#include "output.h"
 #include "reports.h"
 
 #include <errno.h>

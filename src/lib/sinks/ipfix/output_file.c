@@ -6,7 +6,7 @@
 #include "base/outage.h"
 #include "base/io.h"
 #include "base/clock_ms.h"
-#include "output.h"
+#include "ipfix.h"
 #include "sink/pack/packer.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* Messages over TCP or TLS. IPFIX knows no acknowledgement: feed.h. */
-#include "output.h"
-#include "sinks/net/feed.h"
+/* Messages over TCP or TLS. IPFIX knows no acknowledgement: net.h. */
+#include "ipfix.h"
+#include "sinks/net/net.h"
 
 #include <errno.h>
 

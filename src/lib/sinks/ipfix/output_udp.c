@@ -7,8 +7,8 @@
  */
 #include "base/outage.h"
 #include "base/clock_ms.h"
-#include "sinks/net/address.h"
-#include "output.h"
+#include "sinks/net/net.h"
+#include "ipfix.h"
 
 #include <errno.h>
 #include <string.h>

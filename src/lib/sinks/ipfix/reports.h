@@ -4,8 +4,7 @@
 #define NETOBS_SINKS_IPFIX_REPORTS_H
 
 #include "base/slots.h"
-#include "output.h"
-#include "encoder.h"
+#include "ipfix.h"
 
 #include <stdbool.h>
 #include <stdint.h>

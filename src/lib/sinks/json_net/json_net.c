@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * JSON lines over TCP or TLS. Lines have no acknowledgement: feed.h says what is
+ * JSON lines over TCP or TLS. Lines have no acknowledgement: net.h says what is
  * delivered. A connection always begins with a whole line.
  */
 #include "sink/host_fields.h"
-#include "sinks/net/feed.h"
+#include "sinks/net/net.h"
 
-#include <errno.h>
 #include <string.h>
 
 enum { BUFFER_SIZE = 128 << 10 };

@@ -69,7 +69,7 @@ size_t message_make(rd_kafka_message_t *ret_message, uint8_t *buf,
 		    const struct message_format *format,
 		    const struct netobs_record *record);
 
-/* ---- The producer: producer.c ----------------------------------------------------- */
+/* ---- The producer: send.c ----------------------------------------------------- */
 
 /* librdkafka's producer. A fatal error makes it useless: another one takes its place. */
 struct producer {

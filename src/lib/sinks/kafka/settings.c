@@ -3,7 +3,6 @@
 
 #include "base/io.h"
 #include "base/util.h"
-#include "sink/host_fields.h"
 
 #include <errno.h>
 #include <stdio.h>

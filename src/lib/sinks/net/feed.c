@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "feed.h"
+#include "net.h"
 
 #include "base/clock_ms.h"
 #include "base/util.h"

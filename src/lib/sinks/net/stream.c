@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "stream.h"
+#include "net.h"
 
-#include "address.h"
 #include "base/clock_ms.h"
 
 #include <errno.h>

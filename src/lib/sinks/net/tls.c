@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "tls.h"
+#include "net.h"
 
 #include "base/util.h"
-#include "address.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* The shared part of connections: certificates, and the access to a socket. */
-#include "tls.h"
+#include "net.h"
 
-#include "address.h"
 #include "base/util.h"
 
 #include <errno.h>

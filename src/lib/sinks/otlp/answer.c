@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "otlp.h"
 
-#include "sinks/pbflow/wire_reader.h"
+#include "sinks/pbflow/wire.h"
 
 /* Numbers in logs_service.proto and metrics_service.proto. */
 enum {

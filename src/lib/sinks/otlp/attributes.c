@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "attributes.h"
+#include "otlp.h"
 
 #include "record/any.h"
 #include "sinks/pbflow/wire.h"

@@ -6,7 +6,6 @@
  */
 #include "otlp.h"
 
-#include "attributes.h"
 #include "base/times.h"
 #include "sinks/pbflow/wire.h"
 

@@ -13,7 +13,6 @@
 
 #include <assert.h>
 #include <net/ethernet.h>
-#include <netinet/in.h>
 #include <string.h>
 
 enum {

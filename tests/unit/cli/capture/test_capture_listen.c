@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "base/io.h"
-#include "cli/capture/capture_listen.h"
+#include "cli/capture/capture_out.h"
 
 struct fixture {
 	struct capture_listen listener;

@@ -6,7 +6,6 @@
 #include <netobs/flow.h>
 
 #include "cli/view/row.h"
-#include "cli/view/rows.h"
 #include "cli/view/view.h"
 #include "service/text/human.h"
 

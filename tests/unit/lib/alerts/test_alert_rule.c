@@ -6,7 +6,7 @@
 #include "lib_seed.h"
 #include "lib_test.h"
 
-#include "alerts/alert_set.h"
+#include "alerts/alerts.h"
 #include "bpf/rtt/alert.h"
 
 enum { ROUNDS = 20000, MILLION = 1000000 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Rules about flows count, hold and limit as those about connections do: by sample, rule and flow. */
-#include "alerts/alert_set.h"
+#include "alerts/alerts.h"
 
 #include "bpf/parse/headers.h"
 #include "lib_seed.h"

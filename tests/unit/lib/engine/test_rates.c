@@ -6,7 +6,7 @@
 #include "lib_seed.h"
 #include "lib_test.h"
 
-#include "engine/rates.h"
+#include "engine/tables.h"
 #include "flows/flow_table.h"
 
 enum { ROUNDS = 20000, LIST = 7, INTERVALS = 50, FLOWS = 300 };

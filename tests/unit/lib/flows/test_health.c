@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Records have the measurements of their connection, and each count is in one record. */
-#include "flows/health.h"
+#include "flows/flow_extra.h"
 
 #include "bpf/parse/headers.h"
 #include "bpf/store/conn_places.h"

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "bpf/parse/headers.h"
 #include "bpf/store/hash.h"
-#include "nat/translation_search.h"
+#include "nat/translation_table.h"
 #include "host/host.h"
 #include "lib_addr.h"
 #include "lib_test.h"

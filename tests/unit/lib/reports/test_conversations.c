@@ -10,7 +10,7 @@
 
 #include "base/conversation.h"
 #include "base/util.h"
-#include "reports/conversations.h"
+#include "reports/services.h"
 
 enum {
 	HOSTS = 40,

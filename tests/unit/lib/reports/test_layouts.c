@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-#include "reports/flow_face.h"
+#include "reports/record_index.h"
 
 /* 2023-11-14, 22:13:20.5 UTC, and half a second later */
 #define START_MS 1700000000500

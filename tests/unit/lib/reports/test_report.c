@@ -2,7 +2,7 @@
 /* What the service map takes from records in JSON, and which it refuses. */
 #include "lib_test.h"
 
-#include "reports/report.h"
+#include "reports/services.h"
 
 #define ENDS "\"SrcAddr\":\"10.0.0.1\",\"DstAddr\":\"10.0.0.2\""
 #define FLOW "{" ENDS ",\"Proto\":6,"

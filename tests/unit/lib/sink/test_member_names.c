@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "sink/member_names.h"
+#include "sink/host_fields.h"
 
 #include "lib_test.h"
 

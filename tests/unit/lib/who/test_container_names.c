@@ -4,8 +4,7 @@
 #include "lib_wait.h"
 
 #include "lib_seed.h"
-#include "who/container_names.h"
-#include "who/container_places.h"
+#include "who/containers.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -6,7 +6,7 @@
 #include "lib_seed.h"
 #include "lib_test.h"
 
-#include "who/owner_table.h"
+#include "who/owners.h"
 
 #include <netinet/in.h>
 

@@ -2,7 +2,7 @@
 /* Whole names of processes whose names the kernel cut. */
 #include "lib_seed.h"
 
-#include "who/process_name.h"
+#include "who/owners.h"
 
 #define A15 "aaaaaaaaaaaaaaa"
 #define A60 A15 A15 A15 A15

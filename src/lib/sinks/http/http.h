@@ -3,14 +3,125 @@
  * POST requests by libcurl, whose sockets the sink's loop waits for. Nothing here waits;
  * libcurl looks up names in a thread of its own.
  */
-#ifndef NETOBS_SINKS_HTTP_TRANSFER_H
-#define NETOBS_SINKS_HTTP_TRANSFER_H
+#ifndef NETOBS_SINKS_HTTP_HTTP_H
+#define NETOBS_SINKS_HTTP_HTTP_H
 
-#include "format.h"
+#include "base/buffer.h"
+#include "base/spec.h"
+#include "record/any.h"
+#include "sink/host_fields.h"
 #include "sink/module.h"
 #include "sink/pack/packer.h"
+#include "sinks/batch/batch.h"
+#include "sinks/otlp/otlp.h"
 
 #include <curl/curl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * The answer to a _bulk request of Elasticsearch or OpenSearch, read as it comes: whether
+ * there are errors, and the status of each item, in the order of the request.
+ *
+ *	{"errors":true,"items":[{"create":{"status":201}},
+ *	  {"create":{"status":400,"error":{"reason":"failed to parse"}}}]}
+ */
+
+enum { BULK_TEXT_MAX = 256 };
+
+struct bulk_answer {
+	/* An item; its status, 0 if it has none, and its error in words, or "". */
+	void (*take_item)(void *ctx, int status, const char *reason);
+	void *ctx;
+
+	bool has_errors; /* the answer reports errors */
+	bool is_answer;	 /* the answer has "errors", true or false */
+
+	/* State of the JSON parser. */
+	unsigned int depth;
+	bool is_in_items, is_in_string, is_escaped;
+	bool has_value; /* text is a value, or a key */
+	size_t len;
+	char text[BULK_TEXT_MAX], key[BULK_TEXT_MAX];
+	int status; /* status of the item that is being read */
+	char reason[BULK_TEXT_MAX];
+};
+
+/** Begin another answer. */
+void bulk_answer_begin(struct bulk_answer *answer,
+		       void (*take_item)(void *ctx, int status,
+					 const char *reason),
+		       void *ctx);
+
+/** Read @len more bytes of it, which may be anything. */
+void bulk_answer_read(struct bulk_answer *answer, const char *bytes, size_t len);
+
+/* The format of a batch of records in the body of a request. */
+
+struct format;
+
+/* The report on the records in an answer with a status of success. */
+enum format_answer {
+	FORMAT_ANSWERS_NOTHING,
+	FORMAT_ANSWERS_ITEMS, /* the outcome of each: bulk_answer_read() */
+	FORMAT_ANSWERS_COUNT, /* the number of refused ones: otlp_read_answer() */
+};
+
+/* An encoding of bodies. */
+struct encoding {
+	const char *content_type;
+	enum format_answer answer;
+	/* For format_record() and format_body(). */
+	size_t (*put_record)(const struct format *format,
+			     const struct netobs_record *record, char *to);
+	bool (*put_body)(const struct format *format,
+			 const struct batch *records, struct buffer *body);
+};
+
+/* A record takes so many bytes at most: in a Loki line, each may be escaped. */
+enum { FORMAT_ROOM = 2 * SINK_JSON_MAX + 256 };
+
+struct format {
+	const struct encoding *encoding;
+	struct host_fields host_fields;
+	char *labels; /* of Loki, the same for all records, as members of JSON */
+	struct otlp otlp;
+};
+
+_Static_assert((int)OTLP_ENTRY_MAX <= (int)FORMAT_ROOM, "there is room for all");
+
+/**
+ * Read the options encoding (not of OTLP), label.NAME and those of host_fields.h. @types: of the sink's records.
+ *
+ * @return 0 or -ENOMEM; wrong values are refused with a message
+ */
+int format_read(struct format *format, struct spec *spec, uint32_t types);
+void format_free(struct format *format);
+
+/**
+ * Write a record as it is in a body.
+ *
+ * @param to  has FORMAT_ROOM
+ * @return bytes
+ */
+size_t format_record(const struct format *format,
+		     const struct netobs_record *record, char *to);
+
+/** @return how many of what an answer counts a record is: FORMAT_ANSWERS_COUNT */
+uint32_t format_items(const struct format *format,
+		      const struct netobs_record *record);
+
+/** @return the path of a URL that has none; NULL: as it is */
+const char *format_path(const struct format *format, uint32_t types);
+
+/**
+ * Put a body together of the records that are tried.
+ *
+ * @return false: no memory
+ */
+bool format_body(const struct format *format, const struct batch *records,
+		 struct buffer *body);
 
 /* Options of an HTTP server in a spec: see netobs-sinks(7). */
 
