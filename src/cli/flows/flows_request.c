@@ -10,38 +10,9 @@
 #include <netobs/netobs.h>
 
 #include "base/text.h"
-#include "base/util.h"
-#include "service/control/control.h"
-#include "service/options/args.h"
 #include "service/text/human.h"
 
 enum { DEFAULT_INTERVAL_MS = 5000 }; /* the library's */
-
-#define FIELD(name) offsetof(struct flows_request, name)
-
-static const struct args_option options[] = {
-#define SELECT_flows OPTION_SELECTED
-#define OPTIONS_STRUCT struct flows_request
-#include "service/options/option_rows.h"
-};
-
-const struct args_command flows_command = {
-	.name = "flows",
-	.summary = "Show the flows that cross this host's interfaces",
-	.options = options,
-	.operands = "[FILTER]",
-	.operand_list = FIELD(filter_words),
-	.given = FIELD(given),
-	.notes =
-		"FILTER selects packets, in the kernel, as tcpdump does: see pcap-filter(7).\n"
-		"Without -i, all interfaces are observed, including new ones.\n"
-		"KEY is src, dst, client, service, host, tuple, conversation, pair, port, proto,\n"
-		"interface, direction, vlan, tunnel, process, container, pod, unit, slice,\n"
-		"machine, network, src_network or dst_network. The live table\n"
-		"groups by client,service without --by.\n"
-		"Without -o, the output is table on a terminal, json otherwise.\n"
-		"SECONDS may have a fraction, such as 0.5, or a unit, such as 90s or 5m.\n",
-};
 
 /* With --live, the service chooses the observed packets; for a file, -i selects interfaces. */
 static int check_source(const struct flows_request *request)

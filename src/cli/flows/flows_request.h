@@ -4,10 +4,8 @@
 #define NETOBS_CLI_FLOWS_FLOWS_REQUEST_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
-#include "cli/view/conns.h"
 #include "cli/view/view.h"
 #include "cli/view/view_output.h"
 #include "service/observe/flows_config.h"
@@ -35,8 +33,6 @@ struct flows_request {
 	struct output_list outputs;
 	char subject[160]; /* description of the observed packets, for people */
 };
-
-extern const struct args_command flows_command;
 
 /**
  * Understand the outputs, and refuse what does not go together.
