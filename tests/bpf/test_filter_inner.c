@@ -8,7 +8,7 @@
 #include "lib_test.h"
 
 #include "bpf/parse/tunnel.h" /* a knob of the skeleton */
-#include "filter/rule.h"
+#include "filter/classic.h"
 #include "filter/filter.h"
 #include "filter/code.h"
 #include "filter_expressions.h"

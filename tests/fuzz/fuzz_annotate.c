@@ -4,7 +4,6 @@
  * bytes, times are in order, what is found is of the record's protocol, and what is added to it is JSON.
  */
 #include "lib_fuzz.h"
-#include "reports/flow_face.h"
 #include "reports/record_index.h"
 #include "cli/annotate/record_input.h"
 

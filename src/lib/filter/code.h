@@ -7,7 +7,7 @@
 #ifndef NETOBS_FILTER_CODE_H
 #define NETOBS_FILTER_CODE_H
 
-#include "rule.h"
+#include "classic.h"
 
 #include <linux/bpf.h>
 #include <stdbool.h>

@@ -3,80 +3,8 @@
 #ifndef NETOBS_FILTER_RULE_H
 #define NETOBS_FILTER_RULE_H
 
-#include "bpf/types.h"
+#include "classic.h"
 #include "filter.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-/*
- * Classic BPF, which libpcap compiles an expression to. libpcap and Linux both define a
- * struct bpf_insn, so no file can include the headers of both.
- */
-
-enum { FILTER_CLASSIC_MAX = 4096 }; /* instructions; BPF_MAXINSNS of Linux */
-
-/* The layout of struct sock_filter in linux/filter.h. */
-struct classic_insn {
-	uint16_t code;
-	uint8_t jt;
-	uint8_t jf;
-	uint32_t k;
-};
-
-struct classic {
-	struct classic_insn *insns;
-	uint32_t n;
-};
-
-/*
- * Compile a pcap-filter(7) expression for frames of @link.
- *
- * @param ret_classic free it with classic_done()
- * @param ret_error   receives libpcap's message
- * @return 0; -EINVAL: not an expression for that link; -E2BIG: longer than
- *         FILTER_CLASSIC_MAX; -ENOMEM
- */
-int classic_compile(const char *expression, enum link_kind link,
-		    struct classic *ret_classic, char *ret_error, size_t size);
-
-void classic_done(struct classic *classic);
-
-bool classic_is_same(const struct classic *one, const struct classic *other);
-
-/**
- * Run the program with libpcap's interpreter.
- *
- * @param len       bytes of the frame that there are
- * @param wire_len  bytes that it had on the wire
- * @return 0: the frame is rejected
- */
-uint32_t classic_run(const struct classic *classic, const void *frame,
-		     uint32_t len, uint32_t wire_len);
-
-/** @return whether libpcap takes it for a program: no jump out of it, no other memory, no open end */
-bool classic_is_valid(const struct classic *classic);
-
-/* Loads up to this offset can be instructions of eBPF, whose offset has 15 bits. */
-enum { CLASSIC_DIRECT_MAX = 0x7ff0 };
-
-/** @return how many bytes of the frame the direct loads at constant offsets need */
-uint32_t classic_reach(const struct classic *classic);
-
-/** @return whether the program reads or writes memory */
-bool classic_uses_memory(const struct classic *classic);
-
-/** @return whether the program jumps back, as libpcap lets protochain do */
-bool classic_has_loop(const struct classic *classic);
-
-/* @return the target of instruction @i, an unconditional jump */
-int64_t classic_jump_target(uint32_t i, const struct classic_insn *insn);
-
-bool classic_is_jump_back(uint32_t i, const struct classic_insn *insn);
-
-/** @return the bytes that a load with this code reads */
-uint32_t classic_load_size(uint16_t code);
 
 /*
  * An expression of pcap-filter(7), compiled for each kind of links, or two: "EXPR and inner
