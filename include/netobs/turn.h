@@ -35,8 +35,8 @@ enum netobs_turn_kind {
 	NETOBS_TURN_MESSAGE = 0,
 	/** The handshake of TCP, from the first SYN. */
 	NETOBS_TURN_CONNECT = 1,
-	/** A second of a direction in which no message ends, or in which both ends write without
-	 *  waiting for each other: a stream. */
+	/** A quarter of a second of a direction in which no message ends, or in which both ends write
+	 *  without waiting for each other: a stream. Beyond the limit of records, a second. */
 	NETOBS_TURN_SLICE = 2,
 	NETOBS_TURN_KINDS
 };
@@ -71,7 +71,8 @@ enum netobs_thread_state {
 enum netobs_turn_phase {
 	/** The writer, from the first write to the end of the last one; of a slice, while TCP was idle. */
 	NETOBS_TURN_WRITING = 0,
-	/** The reader, while bytes of the message could be read, and it had not read all of them. */
+	/** The reader, while bytes of the message could be read, and it had not read all of them; of
+	 *  CONNECT at the server, while it could be accepted. */
 	NETOBS_TURN_READING = 1,
 	/** The reader, from its last read to the first byte of what it writes next. */
 	NETOBS_TURN_THINKING = 2,
@@ -98,7 +99,9 @@ enum netobs_turn_field {
 /**
  * What this host saw of a message: NETOBS_RECORD_TURN. A message that takes longer than a second has a
  * record each second, the last of which has NETOBS_TURN_HAS_END; each replaces the former one with
- * equal connection, direction, kind and offset. Library-allocated, read-only, grows at the end.
+ * equal connection, direction, kind and offset. The last one follows 10 s after the last event at the
+ * latest, unless bytes can be read: until they are, there is a record each second.
+ * Library-allocated, read-only, grows at the end.
  */
 struct netobs_turn {
 	/** Its time is that of the first write, of the first SYN, or of the beginning of the slice; if
@@ -135,7 +138,9 @@ struct netobs_turn {
 	int64_t in_ns; /**< it arrived at the uplink for the first time; of CONNECT at the client, the SYN+ACK */
 	int64_t segment_ns; /**< TCP of the receiver got it */
 	int64_t ready_ns; /**< it can be read; of CONNECT at the server, it can be accepted */
-	int64_t read_ns; /**< a process read it; of CONNECT at the server, accept() returned it */
+	/** A process read it; of CONNECT at the server, a process used the accepted socket first. Such a record is not
+	 *  over as long as bytes can be read there. 0 with an end: no bytes came, and nothing was written. */
+	int64_t read_ns;
 	int64_t acked_ns; /**< the sender has an acknowledgment for it */
 	/** The receiver's process began to write next; of CONNECT at the server, the first SYN+ACK was sent. */
 	int64_t answer_ns;
@@ -146,7 +151,9 @@ struct netobs_turn {
 	 *  of its steps on this host. */
 	uint64_t part_ns[NETOBS_JOURNEY_PARTS];
 	uint32_t unknown_parts; /**< 1 << part */
-	uint32_t attempts; /**< transmissions of the last byte from the first interface; of CONNECT, SYNs */
+	/** Transmissions of the last byte from the first interface; of CONNECT, SYNs, also those that this host's
+	 *  netfilter dropped before that. */
+	uint32_t attempts;
 
 	/** How the time from the first write to the first transmission of the last byte divides, or the
 	 *  time of the slice: they sum up to it. */
@@ -157,7 +164,7 @@ struct netobs_turn {
 
 	/* Bytes of the message, each as often as it was seen there, for what was lost between two points.
 	 * Of CONNECT: SYNs. */
-	uint64_t sent_bytes;	/**< that TCP gave to the first interface */
+	uint64_t sent_bytes; /**< that TCP gave to the first interface, or netfilter dropped before it */
 	uint64_t out_bytes;	/**< that left at the uplink */
 	uint64_t in_bytes;	/**< that arrived at the uplink */
 	uint64_t segment_bytes; /**< that TCP of the receiver got */

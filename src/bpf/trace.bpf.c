@@ -406,8 +406,10 @@ __noinline int netobs_trace_name(__u64 place)
 static __always_inline void take_drop(const struct sk_buff *skb,
 				      const void *place, __u32 reason)
 {
+	const struct sock *sk = skb->sk;
 	struct point point = { .kind = TRACE_DROP,
 			       .dev = device_of(skb),
+			       .netns = sk ? space_of(sk) : 0,
 			       .socket = place,
 			       .reason = reason };
 

@@ -361,9 +361,9 @@ CASE(programs_are_detached_once_nothing_is_watched)
 	const int64_t now_ns = clock_boot_ns();
 
 	watch(f);
-	threads_sweep(f->threads, now_ns + 9 * NSEC_PER_SEC);
+	threads_sweep(f->threads, now_ns + 59 * NSEC_PER_SEC);
 	assert_true(threads_are_attached(f->threads));
-	threads_sweep(f->threads, now_ns + 11 * NSEC_PER_SEC);
+	threads_sweep(f->threads, now_ns + 61 * NSEC_PER_SEC);
 	assert_false(threads_are_attached(f->threads));
 }
 

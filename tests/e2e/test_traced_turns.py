@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Needs: nftables
+# Needs: conntrack nftables
 """netobsctl trace --show turns: two hosts, which are namespaces, agree with each other and with what the processes log."""
 
 import collections
+import os
+import signal
+import socket
+import sys
 import threading
 import time
 
@@ -24,6 +28,17 @@ table ip turned {{
         oifname "rs" meta length > 600 numgen inc mod {every} == 0 drop
     }}
 }}
+"""
+REFUSE = "table ip out {{ chain output {{ type filter hook output priority 0; {what} drop; }}; }}"
+ENTRY = ("-A -p tcp -s 203.0.{net}.{host} -d 203.0.113.1 --sport {port} --dport 9 -t 600 --state ESTABLISHED"
+         " -u SEEN_REPLY,ASSURED\n")
+READER = """
+import socket, sys, time
+listener = socket.socket(fileno=int(sys.argv[1]))
+time.sleep(float(sys.argv[2]))
+end = listener.accept()[0]
+end.sendall(end.recv(100))
+time.sleep(600)
 """
 WIRE = "WireSrcAddr", "WireSrcPort", "WireDstAddr", "WireDstPort", "Seq", "Bytes"
 Said = collections.namedtuple("Said", "before after direction bytes")
@@ -168,6 +183,113 @@ class Turns(Trace):
         self.assertGreaterEqual(len(server), 2)
         for one in client:
             self.assertEqual(sum(one["LimitsNs"]), one["TotalNs"], one)
+
+    # ---- What does not get out ----
+
+    def fill_conntrack(self, ns):
+        """With entries that no new one may replace."""
+        room = int(ns.run("sysctl", "-n", "net.netfilter.nf_conntrack_max"))
+        path = self.lab.path("entries")
+        with open(path, "w", encoding="ascii") as file:
+            for i in range(room):
+                file.write(ENTRY.format(net=i >> 24 & 255, host=i >> 16 & 255, port=i & 65535))
+        ns.run("conntrack", "-R", path)
+
+    def check_kept_back(self, record):
+        self.assertTrue(record["Sends"])
+        self.assertEqual(record["DropCause"], "SKB_DROP_REASON_NETFILTER_DROP")
+        self.assertTrue(record["DropFunction"])
+        self.assertEqual((record["NetnsInode"], record["Pid"]), (self.network.client.inode, os.getpid()))
+        self.assertEqual([], [name for name in ("OutAfterNs", "OutBytes", "Uplink") if name in record], record)
+        self.assertEqual(record["SentBytes"], record["DroppedBytes"])
+
+    def refused(self):
+        """The records of a handshake, of which no SYN gets out in 2.5 s, and of a datagram."""
+        each = self.trace_also(self.network.client)
+        with self.network.client, socket.socket() as end, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+            end.settimeout(2.5)
+            self.assertRaises(TimeoutError, end.connect, self.network.address)
+            try:
+                other.sendto(bytes(92), self.network.address)
+            except PermissionError:
+                pass # the kernel says so
+        return each.stop()
+
+    def trace_also(self, *spaces):
+        return Tracer(self, tracer.PORT, "--show", "turns", spaces=spaces, also=f"or udp port {tracer.PORT}")
+
+    def check_refused(self):
+        records = self.refused()
+        handshakes = [one for one in records if one["Kind"] == "connect"]
+        self.assertGreaterEqual(len(handshakes), 2, records)
+        for one in handshakes:
+            self.check_kept_back(one)
+            self.assertEqual(one["Attempts"], one["Drops"])
+        self.assertGreaterEqual(handshakes[-1]["Drops"], 2)
+        self.assertEqual([one.get("Ended", False) for one in handshakes], [False] * (len(handshakes) - 1) + [True])
+        datagram, = (one for one in records if one["Kind"] == "message")
+        self.check_kept_back(datagram)
+        self.assertEqual(datagram["DroppedBytes"], 100)
+
+    def test_what_the_own_filter_drops_has_a_record(self):
+        self.network.client.run("nft", "-f", "-", input=REFUSE.format(what="meta l4proto { tcp, udp }"))
+        self.check_refused()
+
+    def test_what_finds_no_room_in_conntrack_has_a_record(self):
+        self.network.client.run("nft", "-f", "-", input=REFUSE.format(what="ct state new ip daddr 203.0.113.9"))
+        self.fill_conntrack(self.network.client)
+        self.check_refused()
+
+    # ---- Who does not read ----
+
+    def reader(self, accepts_after):
+        """A process that accepts a connection after that time, answers a request, and reads no more."""
+        listener = self.network.listener
+        return self.lab.spawn(sys.executable, "-c", READER, str(listener.fileno()), str(accepts_after),
+                              pass_fds=[listener.fileno()])
+
+    def test_a_handshake_ends_when_the_server_uses_the_socket(self):
+        each = self.trace(self.network.server)
+        server = self.reader(accepts_after=2.5)
+        begin_ns = time.time_ns()
+        with self.network.connect() as end:
+            end.sendall(b"request")
+            receive(end, 7)
+            end_ns = time.time_ns()
+        records = [one for one in each.stop() if one["Kind"] == "connect"]
+        self.assertGreaterEqual(len(records), 2)
+        for one in records[:-1]:
+            self.assertIn("ReadyAfterNs", one)
+            self.assertNotIn("ReadAfterNs", one)
+            self.assertNotIn("Ended", one)
+        last = records[-1]
+        self.assertTrue(last["Ended"])
+        self.assertEqual(last["Pid"], server.pid)
+        self.assertGreaterEqual(last["ReadAfterNs"], last["ReadyAfterNs"] + 1_000_000_000)
+        self.assert_between(begin_ns, last["TimeNs"] + last["ReadAfterNs"], end_ns, last)
+
+    def test_what_a_stopped_process_does_not_read_has_a_record_each_second(self):
+        each = self.trace(self.network.server)
+        server = self.reader(accepts_after=0)
+        with self.network.connect() as end:
+            end.sendall(b"request")
+            receive(end, 7)
+            server.send_signal(signal.SIGSTOP)
+            time.sleep(.2)
+            begin_ns = time.time_ns()
+            end.sendall(b"x")
+            time.sleep(13)
+            end_ns = time.time_ns()
+            records = each.stop()
+        server.kill()
+        unread = [one for one in records if one["Kind"] == "message" and one["Offset"] == 7 and not one["Direction"]
+                  and "Ended" not in one]
+        self.assertGreaterEqual(len(unread), 11, records)
+        for one in unread:
+            self.assert_between(begin_ns, one["TimeNs"], end_ns, one)
+            self.assertNotIn("ReadAfterNs", one)
+            self.assertEqual(one["Pid"], server.pid)
+            self.assertEqual(one["ThreadsNs"], [0] * 7 + [one["TotalNs"] - one["ReadyAfterNs"]] + [0] * 4)
 
 
 if __name__ == "__main__":

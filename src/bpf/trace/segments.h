@@ -341,16 +341,25 @@ static __always_inline void note_first(const struct found *found,
 	stream->has_first = 1;
 }
 
-/* A dropped TCP packet begins no connection; a dropped datagram does, as it may pass no other point. */
-static __always_inline bool may_begin(const struct trace_tuple *tuple,
+static __always_inline bool is_connecting(const struct sock *sk)
+{
+	return sk && sk->__sk_common.skc_state == TCP_SYN_SENT;
+}
+
+/*
+ * Of dropped TCP packets, only the SYN of a socket of this host begins a connection; a dropped datagram does. Both may
+ * pass no other point.
+ */
+static __always_inline bool may_begin(const struct sk_buff *skb,
+				      const struct trace_tuple *tuple,
 				      const struct ends *ends,
 				      const struct point *point)
 {
 	if (trace_is_datagram(ends->proto))
 		return config_wants_datagrams &&
 		       !bpf_map_lookup_elem(&trace_refused, tuple);
-	return config_wants_opening && point->kind != TRACE_DROP &&
-	       is_opening(point);
+	return config_wants_opening && is_opening(point) &&
+	       (point->kind != TRACE_DROP || is_connecting(skb->sk));
 }
 
 /* New tuples are found where packets come in, are queued first, or are dropped; other points know them. */
@@ -376,7 +385,7 @@ static __always_inline bool find_segment(const struct sk_buff *skb,
 	if (is_found && !is_another(ret_found, point))
 		return true;
 	/* A SYN of another connection takes no tuple from one that goes on. */
-	if (!may_begin(tuple, ends, point) ||
+	if (!may_begin(skb, tuple, ends, point) ||
 	    (is_found && !is_gone(ret_found->conn)))
 		return is_found && point->kind == TRACE_DROP;
 	if (!add_conn(tuple, ends, ends->is_reply, ret_found))

@@ -26,7 +26,8 @@
 
 enum {
 	REPORT_MS = 250, /* between records */
-	IDLE_MS = 10000, /* a process is watched on, and changes are kept */
+	IDLE_MS = 60000, /* a process is watched on */
+	KEPT_MS = 10000, /* changes are kept */
 	GONE_MS = 2000,	 /* those of a thread that has ended */
 	OPEN_MS = 1000, /* a thread that is waiting has a record after this time */
 	GROUPS_MS = 1000, /* between looks into which groups a waiting thread is */
@@ -232,13 +233,15 @@ static void read_changes(struct threads *threads)
 bool threads_time(struct threads *threads, uint32_t tid, int64_t from_ns,
 		  int64_t until_ns, uint64_t ret_ns[NETOBS_THREAD_STATES])
 {
-	const struct thread *thread;
+	struct thread *thread;
 
 	if (threads->is_attached && until_ns > threads->read_ns)
 		read_changes(threads);
 	thread = find_thread(threads, tid);
-	return thread && until_ns <= threads->read_ns &&
-	       thread_times_sum(&thread->times, from_ns, until_ns, ret_ns);
+	if (!thread || until_ns > threads->read_ns)
+		return false;
+	thread->seen_ns = max_i64(thread->seen_ns, until_ns);
+	return thread_times_sum(&thread->times, from_ns, until_ns, ret_ns);
 }
 
 /* ---- Watched threads ----------------------------------------------------------------------- */
@@ -419,6 +422,7 @@ static bool is_over(const struct threads *threads, const struct thread *thread,
 static void forget_idle(struct threads *threads, int64_t now_ns)
 {
 	const int64_t before_ns = now_ns - IDLE_MS * NSEC_PER_MSEC;
+	const int64_t kept_ns = now_ns - KEPT_MS * NSEC_PER_MSEC;
 	const uint32_t n = threads->threads.n;
 
 	note_processes(threads);
@@ -428,7 +432,7 @@ static void forget_idle(struct threads *threads, int64_t now_ns)
 		if (is_over(threads, thread, now_ns))
 			forget_thread(threads, thread);
 		else
-			thread_times_cut(&thread->times, before_ns);
+			thread_times_cut(&thread->times, kept_ns);
 	}
 	for (uint32_t i = threads->processes.n; i--;) {
 		struct process process =

@@ -27,8 +27,8 @@ int threads_open(struct threads **ret_threads, threads_fn *on_queue, void *ctx,
 		 const struct log *log);
 
 /**
- * Watch a thread from now on, until 10 s after the last call for a thread of its process. The other threads of the
- * process are watched, too, unless there are many.
+ * Watch a thread from now on, until a minute after the last call for a thread of its process, or the last time that
+ * threads_time() has been asked about. The other threads of the process are watched, too, unless there are many.
  */
 void threads_watch(struct threads *threads, uint32_t pid, uint32_t tid,
 		   int64_t now_ns);

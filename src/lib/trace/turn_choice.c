@@ -21,32 +21,49 @@ static bool is_chosen(uint32_t key, uint32_t n)
 	return !((key * 0x9e3779b1U) >> 16 & (n - 1));
 }
 
-/* A record is paid for by the half of a second. @return one of how many is delivered; 0: not this one */
+/* A record is paid for by the half of a second. */
+static int64_t price_of(uint32_t n_records)
+{
+	return n_records * NSEC_PER_SEC / 2;
+}
+
+bool turn_pay(struct turn_connection *connection, uint32_t n_records,
+	      int64_t now_ns)
+{
+	const int64_t most = price_of(TURNS_BURST);
+	const int64_t price = price_of(n_records);
+	int64_t *tokens = &connection->tokens_ns;
+	bool has_all;
+
+	*tokens =
+		connection->filled_ns ?
+			min_i64(most,
+				*tokens + max_i64(0,
+						  now_ns - connection->filled_ns)) :
+			most;
+	connection->filled_ns = now_ns;
+	has_all = *tokens >= price;
+	*tokens -= has_all ? price : 0;
+	return has_all;
+}
+
 uint32_t turn_decide(struct turn_connection *connection, int64_t took_ns,
 		     int64_t now_ns, uint32_t n_records, bool is_slow)
 {
-	const int64_t most = TURNS_BURST * NSEC_PER_SEC / 2;
-	const int64_t price = n_records * NSEC_PER_SEC / 2;
-	int64_t *tokens = &connection->tokens_ns;
+	const int64_t price = price_of(n_records);
 	uint32_t n = 1;
 
-	if (!connection->filled_ns)
-		*tokens = most;
-	else
-		*tokens = min_i64(
-			most,
-			*tokens + max_i64(0, now_ns - connection->filled_ns));
-	connection->filled_ns = now_ns;
 	connection->mean_ns += connection->mean_ns ?
 				       (took_ns - connection->mean_ns) / 8 :
 				       took_ns;
-	if (*tokens < price && !is_slow) {
-		while (n * max_i64(1, connection->mean_ns) < price && n < 1U << 15)
-			n *= 2;
-		if (!is_chosen(connection->key, n))
-			return 0;
-	}
-	*tokens = max_i64(0, *tokens - price);
+	if (turn_pay(connection, n_records, now_ns))
+		return 1;
+	while (!is_slow && n * max_i64(1, connection->mean_ns) < price &&
+	       n < 1U << 15)
+		n *= 2;
+	if (!is_chosen(connection->key, n))
+		return 0;
+	connection->tokens_ns = 0;
 	return n;
 }
 

@@ -22,6 +22,12 @@ void turn_take_datagram(struct turn_connection *connection, uint8_t direction,
 
 	if (event->step.point == NETOBS_TRACE_READ)
 		turn_note_process(&half->reader, event);
+	/* This host's netfilter has dropped it before the first interface. */
+	if (event->step.point == NETOBS_TRACE_DROP && !event->step.ifindex &&
+	    !half->is_reader_here && !half->is_sender_here) {
+		half->is_sender_here = true;
+		turn_note_process(&half->writer, event);
+	}
 	if (!place)
 		return;
 	if (turn_path_pass(&connection->path, place, event))
@@ -84,6 +90,10 @@ void turn_join_datagram(struct turns *turns, struct turn_connection *connection,
 					  journey->steps[i].ifindex));
 	turn_fill_journey(message, journey, &connection->path);
 	half->is_reader_here |= turn->ready_ns || turn->read_ns;
+	if (turn->drops && half->is_sender_here && !turn->sent_ns) {
+		turn->sent_bytes = turn->bytes;
+		turn->sent_ns = turn->record.time_ns;
+	}
 	if (turn->drops) {
 		turn->drop_reason = journey->drop_reason;
 		memcpy(turn->drop_cause, half->drop_cause,

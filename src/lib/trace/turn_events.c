@@ -6,59 +6,70 @@ enum { FLAG_SYN = 2, FLAG_ACK = 16 };
 
 /* ---- Bytes ----------------------------------------------------------------------------------- */
 
-static void count_sent(struct turn_message *message, const struct turn_half *half,
+static void count_drop(struct netobs_turn *turn, const struct turn_half *half,
 		       uint32_t bytes, const struct journey_event *event)
 {
-	(void)half;
-	(void)event;
-	message->turn.sent_bytes += bytes;
-}
-
-static void count_out(struct turn_message *message, const struct turn_half *half,
-		      uint32_t bytes, const struct journey_event *event)
-{
-	struct netobs_turn *turn = &message->turn;
-
-	(void)half;
-	if (event->step.point == NETOBS_TRACE_BUSY) {
-		turn->out_bytes -= min_u64(turn->out_bytes, bytes);
-		return;
-	}
-	turn->out_bytes += bytes;
-	turn->largest_sent = (uint32_t)max_u64(turn->largest_sent, bytes);
-}
-
-static void count_came(struct turn_message *message, const struct turn_half *half,
-		       uint32_t bytes, const struct journey_event *event)
-{
-	struct netobs_turn *turn = &message->turn;
-
-	(void)half;
-	(void)event;
-	turn->in_bytes += bytes;
-	turn->largest_in = (uint32_t)max_u64(turn->largest_in, bytes);
-}
-
-static void count_segment(struct turn_message *message,
-			  const struct turn_half *half, uint32_t bytes,
-			  const struct journey_event *event)
-{
-	(void)half;
-	(void)event;
-	message->turn.segment_bytes += bytes;
-}
-
-static void count_drop(struct turn_message *message, const struct turn_half *half,
-		       uint32_t bytes, const struct journey_event *event)
-{
-	struct netobs_turn *turn = &message->turn;
-
 	turn->dropped_bytes += bytes;
 	turn->drops++;
 	turn->drop_reason = event->reason;
 	memcpy(turn->drop_cause, half->drop_cause, sizeof(turn->drop_cause));
 	memcpy(turn->drop_function, half->drop_function,
 	       sizeof(turn->drop_function));
+}
+
+/* Count bytes of a message, or a SYN. @stamp: TURN_STAMPS: they are dropped */
+static void count(struct turn_message *message, const struct turn_half *half,
+		  enum turn_stamp stamp, uint32_t bytes,
+		  const struct journey_event *event)
+{
+	struct netobs_turn *turn = &message->turn;
+
+	if (stamp == STAMP_SENT) {
+		turn->sent_bytes += bytes;
+	} else if (stamp == STAMP_OUT && event->step.point == NETOBS_TRACE_BUSY) {
+		turn->out_bytes -= min_u64(turn->out_bytes, bytes);
+	} else if (stamp == STAMP_OUT) {
+		turn->out_bytes += bytes;
+		turn->largest_sent = (uint32_t)max_u64(turn->largest_sent, bytes);
+	} else if (stamp == STAMP_IN) {
+		turn->in_bytes += bytes;
+		turn->largest_in = (uint32_t)max_u64(turn->largest_in, bytes);
+	} else if (stamp == STAMP_SEGMENT) {
+		turn->segment_bytes += bytes;
+	} else {
+		count_drop(turn, half, bytes, event);
+	}
+}
+
+/* @return bytes of a message in the range of an event */
+static uint32_t bytes_in(const struct turn_message *message,
+			 const struct journey_event *event)
+{
+	const int64_t from = max_i64(message->turn.offset, event->offset);
+
+	return (uint32_t)max_i64(0, min_i64(message->end, event->end) - from);
+}
+
+/* Count the bytes of an event in each message that has some of them. */
+static void count_bytes(struct turn_half *half, enum turn_stamp stamp,
+			const struct journey_event *event)
+{
+	struct turn_message *message;
+
+	TAILQ_FOREACH_REVERSE(message, &half->closed, turn_messages, in_list)
+	{
+		if (message->end <= event->offset)
+			break;
+		if (bytes_in(message, event))
+			count(message, half, stamp, bytes_in(message, event),
+			      event);
+	}
+	if (half->open && bytes_in(half->open, event))
+		count(half->open, half, stamp, bytes_in(half->open, event),
+		      event);
+	if (half->slice)
+		count(half->slice, half, stamp,
+		      (uint32_t)(event->end - event->offset), event);
 }
 
 /* ---- The socket ------------------------------------------------------------------------------ */
@@ -78,6 +89,28 @@ static void note_socket(struct turn_connection *connection, uint8_t direction)
 	connection->halves[!direction].is_reader_here = true;
 }
 
+/* What follows the SYN has come to the server, so its socket can be accepted. */
+static void note_established(struct turn_connection *connection,
+			     uint8_t direction, int64_t now_ns)
+{
+	struct turn_message *connect = connection->connect;
+
+	if (connect && connect->turn.direction == direction &&
+	    connect->turn.answer_ns && !connect->turn.ready_ns)
+		connect->turn.ready_ns = now_ns;
+}
+
+/* A process uses the socket that sends in @direction: the server has accepted it. */
+static void note_accepted(struct turn_connection *connection, uint8_t direction,
+			  int64_t now_ns)
+{
+	struct turn_message *connect = connection->connect;
+
+	if (connect && connect->turn.direction != direction &&
+	    connect->turn.ready_ns && !connect->turn.read_ns)
+		connect->turn.read_ns = now_ns;
+}
+
 /* The process at the socket that sends in @direction writes. */
 static void note_write(struct turns *turns, struct turn_connection *connection,
 		       uint8_t direction, const struct journey_event *event)
@@ -87,6 +120,7 @@ static void note_write(struct turns *turns, struct turn_connection *connection,
 	const int64_t now_ns = event->step.time_ns;
 
 	note_socket(connection, direction);
+	note_accepted(connection, direction, now_ns);
 	if (half->doing == TURN_READS)
 		turn_close(turns, connection, !direction,
 			   other->reach[STAMP_READ], now_ns, now_ns);
@@ -123,6 +157,7 @@ static void take_read(struct turns *turns, struct turn_connection *connection,
 	const int64_t now_ns = event->step.time_ns;
 
 	note_socket(connection, !direction);
+	note_accepted(connection, !direction, now_ns);
 	turn_note_process(&half->reader, event);
 	if (own->doing == TURN_WRITES)
 		turn_close(turns, connection, !direction,
@@ -211,11 +246,6 @@ static void take_data(struct turns *turns, struct turn_connection *connection,
 		      uint8_t direction, enum turn_stamp stamp,
 		      const struct journey_event *event)
 {
-	static turn_count_fn *const counts[TURN_STAMPS] = {
-		[STAMP_SENT] = count_sent,
-		[STAMP_OUT] = count_out,
-		[STAMP_IN] = count_came,
-	};
 	struct turn_half *half = &connection->halves[direction];
 	const int64_t now_ns = event->step.time_ns;
 
@@ -228,7 +258,7 @@ static void take_data(struct turns *turns, struct turn_connection *connection,
 	if (!half->is_sender_here && stamp == STAMP_IN &&
 	    (!half->has_start || event->end > half->start))
 		turn_open(turns, connection, direction, event->offset, now_ns);
-	turn_count_bytes(half, counts[stamp], event);
+	count_bytes(half, stamp, event);
 	if (event->step.point != NETOBS_TRACE_BUSY)
 		turn_stamp_bytes(half, stamp, event);
 }
@@ -266,20 +296,25 @@ static void take_syn(struct turns *turns, struct turn_connection *connection,
 	if (now_ns == turn->record.time_ns && is_sending(event->step.point))
 		note_socket(connection, direction);
 	connect->changed_ns = now_ns;
-	if (event->step.point == NETOBS_TRACE_DROP) {
-		count_drop(connect, half, 1, event);
-	} else if (stamp == STAMP_SENT) {
+	switch (stamp) {
+	case STAMP_SENT:
 		turn->attempts++;
-		turn->sent_bytes++;
 		turn->sent_ns = turn->sent_ns ?: now_ns;
-	} else if (stamp == STAMP_OUT) {
-		count_out(connect, half, 1, event);
+		break;
+	case STAMP_OUT:
 		turn->out_ns = now_ns;
-	} else if (stamp == STAMP_IN && !half->is_sender_here) {
-		count_came(connect, half, 1, event);
+		break;
+	case STAMP_IN:
+		if (half->is_sender_here)
+			return;
 		turn->attempts++;
 		turn->in_ns = turn->in_ns ?: now_ns;
+		break;
+	default:
+		if (event->step.point != NETOBS_TRACE_DROP)
+			return;
 	}
+	count(connect, half, stamp, 1, event);
 }
 
 /* The answer of the server, in the other direction than the SYN. */
@@ -300,30 +335,6 @@ static void take_syn_ack(struct turn_connection *connection, uint8_t direction,
 	} else if (stamp == STAMP_IN && half->is_sender_here && !turn->in_ns) {
 		turn->in_ns = event->step.time_ns;
 	}
-}
-
-/* What follows the SYN has come to the server, so its socket can be accepted. */
-static void note_established(struct turn_connection *connection,
-			     uint8_t direction, int64_t now_ns)
-{
-	struct turn_message *connect = connection->connect;
-
-	if (connect && connect->turn.direction == direction &&
-	    connect->turn.answer_ns && !connect->turn.ready_ns)
-		connect->turn.ready_ns = now_ns;
-}
-
-bool turn_is_handshake_over(const struct turn_connection *connection)
-{
-	const struct turn_message *connect = connection->connect;
-	const struct turn_half *half =
-		&connection->halves[connect->turn.direction];
-
-	if (half->is_reader_here && !connect->turn.ready_ns)
-		return false;
-	/* Without a socket, the SYN may come again: nobody answers it. */
-	return half->is_reader_here ||
-	       (half->is_sender_here && connect->turn.in_ns);
 }
 
 /* ---- Events ------------------------------------------------------------------------------- */
@@ -363,17 +374,42 @@ static bool is_harmless(const struct turns *turns, const struct turn_half *half,
 	       half->has_start && event->end <= half->reach[STAMP_READY];
 }
 
+/*
+ * Before the first interface, for which it has no event: TCP has sent it, and this host's netfilter has dropped it.
+ * Such a SYN may be the first event.
+ */
+static bool is_kept_back(const struct turn_connection *connection,
+			 struct turn_half *half,
+			 const struct journey_event *event)
+{
+	if (event->step.ifindex || half->is_reader_here)
+		return false;
+	if (event->tcp_flags & FLAG_SYN && !connection->connect) {
+		half->is_sender_here = true;
+		turn_note_process(&half->writer, event);
+	}
+	return half->is_sender_here;
+}
+
 static void take_drop(struct turns *turns, struct turn_connection *connection,
 		      uint8_t direction, const struct journey_event *event)
 {
 	struct turn_half *half = &connection->halves[direction];
+	const bool is_syn = event->tcp_flags & FLAG_SYN;
+	const bool is_sent = is_kept_back(connection, half, event);
 
-	if (is_harmless(turns, half, event))
+	if (is_harmless(turns, half, event) ||
+	    (is_syn && event->tcp_flags & FLAG_ACK))
 		return;
-	if (event->tcp_flags & FLAG_SYN && !(event->tcp_flags & FLAG_ACK))
+	if (is_syn && is_sent)
+		take_syn(turns, connection, direction, STAMP_SENT, event);
+	if (is_syn)
 		take_syn(turns, connection, direction, TURN_STAMPS, event);
-	else if (event->end > event->offset)
-		turn_count_bytes(half, count_drop, event);
+	if (event->end <= event->offset)
+		return;
+	if (is_sent)
+		take_data(turns, connection, direction, STAMP_SENT, event);
+	count_bytes(half, TURN_STAMPS, event);
 }
 
 static void take_segment(struct turns *turns, struct turn_connection *connection,
@@ -389,7 +425,7 @@ static void take_segment(struct turns *turns, struct turn_connection *connection
 	if (!half->has_start || event->end > half->start)
 		turn_open(turns, connection, direction, event->offset,
 			  event->step.time_ns);
-	turn_count_bytes(half, count_segment, event);
+	count_bytes(half, STAMP_SEGMENT, event);
 	turn_stamp_bytes(half, STAMP_SEGMENT, event);
 }
 

@@ -125,35 +125,6 @@ void turn_stamp_bytes(struct turn_half *half, enum turn_stamp stamp,
 	}
 }
 
-/* Bytes of a message in a range. */
-static uint32_t count_in(const struct turn_message *message,
-			 const struct journey_event *event)
-{
-	const int64_t from = max_i64(message->turn.offset, event->offset);
-
-	return (uint32_t)max_i64(0, min_i64(message->end, event->end) - from);
-}
-
-/* Count the bytes of an event in each message that has some of them. */
-void turn_count_bytes(struct turn_half *half, turn_count_fn *count,
-		      const struct journey_event *event)
-{
-	struct turn_message *message;
-
-	TAILQ_FOREACH_REVERSE(message, &half->closed, turn_messages, in_list)
-	{
-		if (message->end <= event->offset)
-			break;
-		if (count_in(message, event))
-			count(message, half, count_in(message, event), event);
-	}
-	if (half->open && count_in(half->open, event))
-		count(half->open, half, count_in(half->open, event), event);
-	if (half->slice)
-		count(half->slice, half, (uint32_t)(event->end - event->offset),
-		      event);
-}
-
 /* ---- Limits of TCP --------------------------------------------------------------------------- */
 
 /* The time until now belongs to @limit. */

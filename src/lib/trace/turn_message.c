@@ -187,10 +187,14 @@ static void name_process(const struct turn_process *process, uint32_t *pid,
 	memcpy(command, process->command, sizeof(process->command));
 }
 
-static void fill_processes(struct netobs_turn *turn, const struct turn_half *half)
+/* Who has not read yet may have written. */
+static void fill_processes(struct netobs_turn *turn, const struct turn_half *half,
+			   const struct turn_half *other)
 {
+	const struct turn_process *reader = half->reader.pid ? &half->reader :
+							       &other->writer;
 	const struct turn_process *own = half->is_sender_here ? &half->writer :
-								&half->reader;
+								reader;
 
 	if (half->is_sender_here)
 		turn->record.has |= NETOBS_TURN_HAS_SEND;
@@ -201,8 +205,8 @@ static void fill_processes(struct netobs_turn *turn, const struct turn_half *hal
 		name_process(own, &turn->pid, &turn->tid, turn->command);
 	}
 	if (half->is_sender_here && half->is_reader_here)
-		name_process(&half->reader, &turn->reader_pid,
-			     &turn->reader_tid, turn->reader_command);
+		name_process(reader, &turn->reader_pid, &turn->reader_tid,
+			     turn->reader_command);
 }
 
 static void fill_uplink(struct netobs_turn *turn, const struct turn_half *half)
@@ -244,7 +248,7 @@ static void fill_connection(struct netobs_turn *turn,
 	turn->src_port = half->tuple.src_port;
 	turn->dst_port = half->tuple.dst_port;
 	fill_uplink(turn, half);
-	fill_processes(turn, half);
+	fill_processes(turn, half, &connection->halves[!turn->direction]);
 }
 
 struct turn_message *turn_message_new(struct turns *turns,
@@ -304,15 +308,21 @@ void turn_deliver(struct turns *turns, struct turn_connection *connection,
 		  struct turn_message *message, int64_t now_ns)
 {
 	const struct turn_half *half = turn_half_of(connection, message);
+	const struct netobs_turn *turn = &message->turn;
 	struct turn_message copy = *message;
 
 	fill_connection(&copy.turn, connection);
+	if (turn->kind == NETOBS_TURN_CONNECT && turn->ready_ns)
+		turn_add_span(copy.unread, &copy.n_unread, turn->ready_ns,
+			      turn->read_ns ?: now_ns);
 	if (now_ns && message->turn.kind == NETOBS_TURN_MESSAGE)
 		add_rest(&copy, half, now_ns);
 	if (now_ns)
 		copy.turn.end_ns = now_ns;
 	else
 		copy.turn.record.has |= NETOBS_TURN_HAS_END;
+	if (!now_ns && turn->kind == NETOBS_TURN_CONNECT)
+		copy.turn.end_ns = message->changed_ns;
 	if (half->has_limits && half->is_sender_here &&
 	    copy.turn.kind != NETOBS_TURN_CONNECT)
 		copy.turn.record.has |= NETOBS_TURN_HAS_LIMITS;

@@ -182,8 +182,9 @@ struct turns {
 	uint32_t n_harmless;
 };
 
-static inline struct turn_half *turn_half_of(struct turn_connection *connection,
-					     const struct turn_message *message)
+static inline const struct turn_half *
+turn_half_of(const struct turn_connection *connection,
+	     const struct turn_message *message)
 {
 	return &connection->halves[message->turn.direction];
 }
@@ -199,10 +200,6 @@ static inline bool turn_has_turns(const struct turn_connection *connection)
 	return connection->overlaps < TURN_OVERLAPS;
 }
 
-typedef void turn_count_fn(struct turn_message *message,
-			   const struct turn_half *half, uint32_t bytes,
-			   const struct journey_event *event);
-
 /** @return a message, slice or handshake that begins; NULL: no memory */
 struct turn_message *turn_message_new(struct turns *turns,
 				      struct turn_connection *connection,
@@ -216,7 +213,11 @@ void turn_message_free(struct turns *turns, struct turn_message *message);
 void turn_deliver(struct turns *turns, struct turn_connection *connection,
 		  struct turn_message *message, int64_t now_ns);
 
-/** @return one of how many is delivered; 0: not this one. A record is paid for by the half of a second */
+/** @return whether so many records are within the limit; then they are paid for */
+bool turn_pay(struct turn_connection *connection, uint32_t n_records,
+	      int64_t now_ns);
+
+/** @return one of how many is delivered; 0: not this one */
 uint32_t turn_decide(struct turn_connection *connection, int64_t took_ns,
 		     int64_t now_ns, uint32_t n_records, bool is_slow);
 
@@ -242,10 +243,6 @@ void turn_fill_stamps(struct turn_message *message, const struct turn_half *half
 
 /** Set a stamp of the bytes of an event, whose messages may have ended. */
 void turn_stamp_bytes(struct turn_half *half, enum turn_stamp stamp,
-		      const struct journey_event *event);
-
-/** Count the bytes of an event in each message that has some of them. */
-void turn_count_bytes(struct turn_half *half, turn_count_fn *count,
 		      const struct journey_event *event);
 
 /** The time until now belongs to @limit. */
@@ -277,9 +274,6 @@ void turn_set_uplink(struct turn_half *half, struct turn_place *place,
 /** Take an event of TCP. */
 void turn_take_stream(struct turns *turns, struct turn_connection *connection,
 		      uint8_t direction, const struct journey_event *event);
-
-/** @return whether all of the handshake has been seen */
-bool turn_is_handshake_over(const struct turn_connection *connection);
 
 /** Take an event of a datagram. */
 void turn_take_datagram(struct turn_connection *connection, uint8_t direction,

@@ -15,8 +15,10 @@ enum { FLAG_SYN = 2 };
 #define HOLD_NS (200 * NSEC_PER_MSEC)
 /* What is not complete is delivered as often. */
 #define REPEAT_NS NSEC_PER_SEC
-/* And not any more so long after its last event. */
+/* And not any more so long after its last event, unless bytes of it can be read. */
 #define PATIENCE_NS (10 * NSEC_PER_SEC)
+/* Of a slice; beyond the limit of records, REPEAT_NS. */
+#define SLICE_NS (250 * NSEC_PER_MSEC)
 
 /* ---- Journeys ------------------------------------------------------------------------------- */
 
@@ -187,6 +189,15 @@ static void remove_message(struct turns *turns, struct turn_half *half,
 	turn_message_free(turns, message);
 }
 
+static bool is_given_up(const struct turn_half *half,
+			const struct turn_message *message, int64_t now_ns)
+{
+	const bool can_be_read = half->unread_ns &&
+				 half->reach[STAMP_READ] < message->end;
+
+	return !can_be_read && now_ns - message->changed_ns > PATIENCE_NS;
+}
+
 /* @return whether it was delivered for the last time, or left out */
 static bool advance_closed(struct turns *turns,
 			   struct turn_connection *connection,
@@ -194,7 +205,6 @@ static bool advance_closed(struct turns *turns,
 {
 	const int64_t age_ns = now_ns - message->closed_ns;
 	const bool is_late = age_ns > REPEAT_NS;
-	const struct turn_half *half = turn_half_of(connection, message);
 
 	if (!turn_has_turns(connection))
 		return true;
@@ -204,7 +214,7 @@ static bool advance_closed(struct turns *turns,
 	}
 	if ((message->has_journey && age_ns >= HOLD_NS &&
 	     (message->is_decided || is_late)) ||
-	    now_ns - message->changed_ns > PATIENCE_NS ||
+	    is_given_up(turn_half_of(connection, message), message, now_ns) ||
 	    turns->n_held > TURNS_HELD_MAX) {
 		turn_deliver(turns, connection, message, 0);
 		return true;
@@ -213,7 +223,6 @@ static bool advance_closed(struct turns *turns,
 		message->told_ns = now_ns;
 		turn_deliver(turns, connection, message, now_ns);
 	}
-	(void)half;
 	return false;
 }
 
@@ -224,8 +233,7 @@ static void advance_open(struct turns *turns, struct turn_connection *connection
 	struct turn_message *message = half->open, copy;
 
 	if (now_ns - message->told_ns <= REPEAT_NS ||
-	    now_ns - message->changed_ns > PATIENCE_NS ||
-	    !turn_has_turns(connection))
+	    is_given_up(half, message, now_ns) || !turn_has_turns(connection))
 		return;
 	message->told_ns = now_ns;
 	copy = *message;
@@ -298,7 +306,12 @@ static bool is_stream(const struct turn_connection *connection,
 static void advance_slices(struct turns *turns,
 			   struct turn_connection *connection, int64_t now_ns)
 {
-	if (now_ns - connection->ticked_ns < REPEAT_NS)
+	const int64_t age_ns = now_ns - connection->ticked_ns;
+	const uint32_t n =
+		!!connection->halves[0].slice + !!connection->halves[1].slice;
+
+	if (age_ns < SLICE_NS ||
+	    (!turn_pay(connection, n, now_ns) && age_ns < REPEAT_NS))
 		return;
 	connection->ticked_ns = now_ns;
 	for (uint8_t d = 0; d < 2; d++) {
@@ -311,14 +324,29 @@ static void advance_slices(struct turns *turns,
 	}
 }
 
+/*
+ * At the server, until the socket is used, if it has bytes to be read. Without a socket, the SYN may come again: nobody
+ * answers it.
+ */
+static bool is_handshake_over(const struct turn_connection *connection)
+{
+	const struct turn_message *connect = connection->connect;
+	const struct netobs_turn *turn = &connect->turn;
+	const struct turn_half *half = turn_half_of(connection, connect);
+
+	if (half->is_reader_here)
+		return turn->ready_ns && (turn->read_ns || !half->unread_ns);
+	return half->is_sender_here && turn->in_ns;
+}
+
 static void advance_connect(struct turns *turns,
 			    struct turn_connection *connection, int64_t now_ns)
 {
 	struct turn_message *connect = connection->connect;
-	const bool is_over = turn_is_handshake_over(connection);
+	const bool is_over = is_handshake_over(connection);
 
 	if ((is_over && now_ns - connect->changed_ns > HOLD_NS) ||
-	    now_ns - connect->changed_ns > PATIENCE_NS) {
+	    is_given_up(turn_half_of(connection, connect), connect, now_ns)) {
 		turn_deliver(turns, connection, connect, 0);
 		turn_message_free(turns, connect);
 		connection->connect = NULL;

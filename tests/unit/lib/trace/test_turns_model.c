@@ -61,6 +61,7 @@ struct host {
 	struct turns *turns;
 	struct timed *events;
 	uint32_t n;
+	int64_t until_ns; /* time passes until then */
 	struct netobs_turn got[RECORDS_MAX];
 	uint32_t n_got;
 };
@@ -450,14 +451,37 @@ static int by_arrival(const void *a, const void *b)
 	return (x->arrives_ns > y->arrives_ns) - (x->arrives_ns < y->arrives_ns);
 }
 
+/* All threads are stopped all the time. */
+static bool be_stopped(void *ctx, uint32_t tid, int64_t from_ns,
+		       int64_t until_ns, uint64_t ret_ns[NETOBS_THREAD_STATES])
+{
+	(void)ctx;
+	assert_true(tid && until_ns > from_ns);
+	memset(ret_ns, 0, NETOBS_THREAD_STATES * sizeof(*ret_ns));
+	ret_ns[NETOBS_THREAD_STOP] = (uint64_t)(until_ns - from_ns);
+	return true;
+}
+
 static void open_host(struct host *host)
 {
-	const struct turns_ops ops = { .on_turn = keep_turn, .ctx = host };
+	const struct turns_ops ops = { .on_turn = keep_turn,
+				       .thread_time = be_stopped,
+				       .ctx = host };
 
 	host->n = host->n_got = 0;
+	host->until_ns = 0;
 	assert_int_equal(turns_new(&ops, &host->turns), 0);
 	assert_int_equal(journeys_new(join_journey, host, &host->journeys), 0);
 	journeys_watch(host->journeys, turns_take, host->turns);
+}
+
+static void sweep(const struct host *host, int64_t *swept_ns, int64_t until_ns)
+{
+	while (until_ns - *swept_ns >= 50 * MS) {
+		*swept_ns += 50 * MS;
+		journeys_advance(host->journeys, START_NS + *swept_ns);
+		turns_advance(host->turns, START_NS + *swept_ns);
+	}
 }
 
 /* @lost: one of so many events is missing; 0: none */
@@ -473,12 +497,9 @@ static void run_host(struct host *host, uint32_t lost)
 			continue;
 		assert_int_equal(turns_note(host->turns, &timed->event), 0);
 		assert_int_equal(journeys_add(host->journeys, &timed->event), 0);
-		if (timed->arrives_ns - swept_ns < 50 * MS)
-			continue;
-		swept_ns = timed->arrives_ns;
-		journeys_advance(host->journeys, START_NS + swept_ns);
-		turns_advance(host->turns, START_NS + swept_ns);
+		sweep(host, &swept_ns, timed->arrives_ns);
 	}
+	sweep(host, &swept_ns, host->until_ns);
 	journeys_end(host->journeys, 0);
 	turns_end(host->turns, 0);
 	journeys_free(host->journeys);
@@ -725,6 +746,129 @@ CASE(handshakes_have_a_record_on_each_host)
 	}
 }
 
+/* A SYN that netfilter drops before the first interface has that event alone. */
+CASE(handshakes_that_do_not_leave_the_host_have_a_record)
+{
+	struct host *client = &world->hosts[0];
+
+	begin(world);
+	for (int attempt = 0; attempt < 3; attempt++) {
+		struct netobs_trace_event *event =
+			add_at(world, 0, 0, NETOBS_TRACE_DROP,
+			       MS + 1000LL * MS * attempt, 0, 0, 0,
+			       ++world->buffer, SYN);
+
+		event->record.has |= NETOBS_TRACE_HAS_REASON;
+		strcpy(event->cause, CAUSE);
+		strcpy(event->function, "nf_hook_slow");
+	}
+	client->until_ns = 3500LL * MS;
+	run_host(client, 0);
+	run_host(&world->hosts[1], 0);
+	assert_in_range(client->n_got, 3, 5);
+	for (uint32_t i = 0; i < client->n_got; i++) {
+		const struct netobs_turn *turn = &client->got[i];
+
+		assert_int_equal(turn->kind, NETOBS_TURN_CONNECT);
+		assert_true(turn->record.has & NETOBS_TURN_HAS_SEND);
+		assert_int_equal(turn->attempts, turn->drops);
+		assert_int_equal(turn->sent_bytes, turn->dropped_bytes);
+		assert_int_equal(turn->out_ns, 0);
+		assert_int_equal(since_start(turn->sent_ns), MS);
+		assert_int_equal(turn->pid, 100);
+		assert_string_equal(turn->drop_cause, CAUSE);
+		assert_string_equal(turn->drop_function, "nf_hook_slow");
+	}
+	assert_int_equal(client->got[client->n_got - 1].drops, 3);
+	assert_true(client->got[client->n_got - 1].record.has &
+		    NETOBS_TURN_HAS_END);
+}
+
+/* The server's process uses the socket first after @ms, when it reads the request. */
+static void accept_after(struct world *world, int64_t ms)
+{
+	struct host *server = &world->hosts[1];
+	const int64_t ready_ns = (world->now_ns + 3 * MS) / MS * MS;
+	const int64_t read_ns = ready_ns + ms * MS;
+	const struct netobs_turn *last = NULL;
+
+	add(world, 1, 0, NETOBS_TRACE_SEGMENT, ready_ns, 0, 0);
+	add(world, 1, 0, NETOBS_TRACE_SEGMENT, ready_ns + MS, 0, 100);
+	add(world, 1, 0, NETOBS_TRACE_READY, ready_ns + MS, 0, 100);
+	add(world, 1, 0, NETOBS_TRACE_READ, read_ns, 0, 100);
+	server->until_ns = read_ns + 500 * MS;
+	run_host(&world->hosts[0], 0);
+	run_host(server, 0);
+	for (uint32_t i = 0; i < server->n_got; i++) {
+		const struct netobs_turn *turn = &server->got[i];
+
+		if (turn->kind != NETOBS_TURN_CONNECT)
+			continue;
+		assert_true(!last || !(last->record.has & NETOBS_TURN_HAS_END));
+		last = turn;
+		if (turn->record.has & NETOBS_TURN_HAS_END)
+			continue;
+		assert_int_equal(turn->read_ns, 0);
+	}
+	assert_non_null(last);
+	assert_int_equal(since_start(last->ready_ns), ready_ns);
+	assert_int_equal(since_start(last->read_ns), read_ns);
+	assert_int_equal(last->thread_ns[NETOBS_TURN_READING][NETOBS_THREAD_STOP],
+			 read_ns - ready_ns);
+	assert_true(count_kind(server, NETOBS_TURN_CONNECT, 0) >= ms / 1100);
+}
+
+CASE(handshakes_end_with_the_first_use_of_the_socket)
+{
+	static const int ms[] = { 10, 300, 3000, 15000 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(ms); i++) {
+		begin(world);
+		shake_hands(world, 0);
+		accept_after(world, ms[i]);
+	}
+}
+
+/* As long as it lasts, whoever judges it has a record of the last second. */
+CASE(messages_that_are_not_read_have_a_record_each_second)
+{
+	enum { LASTS_MS = 25000 };
+	struct host *server = &world->hosts[1];
+	uint32_t n = 0;
+	int64_t ready_ns, end_ns = 0;
+
+	begin(world);
+	talk(world, 0);
+	talk(world, 1);
+	ready_ns = world->now_ns + 3 * MS;
+	for (int i = 0; i < 2; i++)
+		add(world, 1, 0, i ? NETOBS_TRACE_READY : NETOBS_TRACE_SEGMENT,
+		    ready_ns, world->ends[0], world->ends[0] + 100);
+	server->until_ns = ready_ns + LASTS_MS * (int64_t)MS;
+	run_host(&world->hosts[0], 0);
+	run_host(server, 0);
+	for (uint32_t i = 0; i < server->n_got; i++) {
+		const struct netobs_turn *turn = &server->got[i];
+
+		if (turn->offset != world->ends[0] || turn->direction ||
+		    turn->record.has & NETOBS_TURN_HAS_END)
+			continue;
+		n++;
+		assert_int_equal(turn->bytes, 100);
+		assert_int_equal(since_start(turn->ready_ns), ready_ns);
+		assert_int_equal(turn->read_ns, 0);
+		assert_int_equal(turn->pid, 101);
+		assert_true(turn->end_ns > end_ns);
+		end_ns = turn->end_ns;
+		assert_true(turn->record.has & NETOBS_TURN_HAS_THREADS);
+		assert_int_equal(
+			turn->thread_ns[NETOBS_TURN_READING][NETOBS_THREAD_STOP],
+			turn->end_ns - turn->ready_ns);
+	}
+	assert_in_range(n, LASTS_MS / 1100, LASTS_MS / 1000);
+	assert_true(START_NS + server->until_ns - end_ns < 1100LL * MS);
+}
+
 /* @return the record of the same message; NULL: the host has left it out */
 static const struct netobs_turn *find_same(const struct host *host,
 					   const struct netobs_turn *turn)
@@ -766,16 +910,16 @@ CASE(long_conversations_have_some_of_their_turns)
 	assert_true(stands_for > LONG_TURNS && stands_for < 4 * LONG_TURNS);
 }
 
-/* A message without an end, in segments of a kilobyte, with a limit at each acknowledgment. */
-CASE(streams_have_sums_of_each_second)
+/* A message without an end, in segments of a kilobyte, with a limit at each acknowledgment. @return slices */
+static uint32_t stream(struct world *world, int64_t every_ms, int64_t lasts_ms)
 {
-	enum { EVERY_MS = 10, LASTS_MS = 3500, BYTES = 1000 };
+	enum { BYTES = 1000 };
 	struct truth truth = { 0 };
 	uint32_t n = 0;
 
 	begin(world);
-	for (int64_t at = 0; at < LASTS_MS / EVERY_MS; at++) {
-		const int64_t ns = MS + at * EVERY_MS * MS, from = at * BYTES,
+	for (int64_t at = 0; at < lasts_ms / every_ms; at++) {
+		const int64_t ns = MS + at * every_ms * MS, from = at * BYTES,
 			      to = from + BYTES;
 
 		add(world, 0, 0, NETOBS_TRACE_SEND, ns, from, to);
@@ -798,8 +942,23 @@ CASE(streams_have_sums_of_each_second)
 		assert_int_equal(turn->bytes, turn->sent_bytes);
 		assert_int_equal(turn->out_bytes, turn->sent_bytes);
 	}
-	assert_in_range(n, 2, 3);
 	assert_int_equal(world->hosts[1].n_got, 0);
+	return n;
+}
+
+/* They begin after a second, and end at the next sweep. */
+CASE(streams_have_sums_of_each_quarter_of_a_second)
+{
+	assert_in_range(stream(world, 10, 3500), 2500 / 300, 2500 / 250);
+}
+
+/* The first 256 records of all kinds take less than two minutes. */
+CASE(long_streams_have_sums_of_each_second)
+{
+	enum { LASTS_S = 300 };
+
+	assert_in_range(stream(world, 100, LASTS_S * 1000), LASTS_S,
+			256 + 2 * LASTS_S);
 }
 
 /* Both ends write, and read later: there are no turns, and no messages. */
