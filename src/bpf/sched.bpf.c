@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * What watched threads do: they run, wait for a CPU, sleep, or are stopped. While one waits, the CPU
- * time of others on its CPU is noted, and that of members of its control groups that have a quota.
+ * time of others on its CPU is noted; and once one has waited for its quota, that of members of control groups with
+ * quotas.
  *
  * The scheduler calls these programs with the lock of the run queue of the thread's CPU: changes of a
  * thread come one after another, also on several CPUs.
@@ -52,15 +53,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct sched_cpu);
 } sched_cpus SEC(".maps");
-
-/* Numbers of control groups, by the kernel's number of their directory. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, SCHED_GROUPS_MAX);
-	__type(key, __u64);
-	__type(value, __u32);
-} sched_groups SEC(".maps");
 
 /* With memory of its own: the allocator must not be called with the lock of a run queue. */
 struct {
@@ -133,12 +125,10 @@ static __always_inline void change(struct sched_control *control,
 
 /* ---- Who runs meanwhile ------------------------------------------------------------------ */
 
-/* @task: NULL: no task */
 static __always_inline void add_share(__u32 whose,
 				      const struct task_struct *task, __u64 ns)
 {
-	const struct sched_share_key key = { .whose = whose,
-					     .pid = task ? task->tgid : 0 };
+	const struct sched_share_key key = { .whose = whose, .pid = task->tgid };
 	struct sched_share *share = bpf_map_lookup_elem(&sched_shares, &key);
 	struct sched_share first = { .ns = ns };
 
@@ -146,30 +136,67 @@ static __always_inline void add_share(__u32 whose,
 		__sync_fetch_and_add(&share->ns, ns);
 		return;
 	}
-	if (task)
-		BPF_CORE_READ_INTO(&first.command, task, group_leader, comm);
+	BPF_CORE_READ_INTO(&first.command, task, group_leader, comm);
 	bpf_map_update_elem(&sched_shares, &key, &first, BPF_NOEXIST);
+}
+
+/* The lower half of the kernel's number of a group's directory. */
+static __always_inline __u32 inode_of(__u64 id)
+{
+	return (__u32)id & ~SCHED_IS_GROUP;
+}
+
+/* A watched thread has waited for the quota of its group, @address. */
+static __always_inline void add_throttled(__u32 tid, __u64 address, __u64 ns)
+{
+	const struct task_group *group = (const void *)address;
+	const struct sched_share_key key = { .whose = tid };
+	struct sched_share now = { .ns = ns }, *share;
+
+	if (!bpf_core_field_exists(group->cfs_bandwidth))
+		return;
+	share = bpf_map_lookup_elem(&sched_shares, &key);
+	if (share)
+		now.ns += share->ns;
+	now.group.inode = inode_of(BPF_CORE_READ(group, css.cgroup, kn, id));
+	now.group.level = BPF_CORE_READ(group, css.cgroup, level);
+	now.group.times = BPF_CORE_READ(group, cfs_bandwidth.nr_throttled);
+	bpf_map_update_elem(&sched_shares, &key, &now, BPF_ANY);
 }
 
 static __always_inline bool has_waiters(const struct sched_cpu *cpu)
 {
-	__u32 any = 0;
+	__u64 any = 0;
 
 	for (int i = 0; i < SCHED_WAITERS; i++)
 		any |= cpu->waiters[i].tid;
 	return any;
 }
 
-/* @address: of a thread that waits. Linux 6.18 takes throttled threads out of the queue; it stays theirs. */
-static __always_inline bool is_throttled(__u64 address)
+/*
+ * @address: of a thread that waits. Linux 6.18 takes throttled threads out of the queue; it stays theirs. A queue
+ * counts the throttled groups that it is below of.
+ *
+ * @return the address of its uppermost group that is throttled; 0: none is
+ */
+static __always_inline __u64 throttled_group(__u64 address)
 {
 	const struct task_struct *task = (const void *)address;
+	const struct sched_entity *entity = &task->se;
 	const struct cfs_rq *queue = NULL;
+	__u64 group = 0;
 
-	if (!bpf_core_field_exists(task->se.cfs_rq) ||
+	if (!bpf_core_field_exists(entity->cfs_rq) ||
 	    !bpf_core_field_exists(queue->throttle_count))
-		return false;
-	return BPF_CORE_READ(task, se.cfs_rq, throttle_count);
+		return 0;
+	for (int i = 0; i < SCHED_DEPTH && entity; i++) {
+		queue = BPF_CORE_READ(entity, cfs_rq);
+		if (!BPF_CORE_READ(queue, throttle_count))
+			break;
+		group = (__u64)BPF_CORE_READ(queue, tg);
+		entity = BPF_CORE_READ(entity, parent);
+	}
+	return group;
 }
 
 /* Without a free place, the time of others is not noted for this wait. */
@@ -180,7 +207,7 @@ static __always_inline void begin_wait(struct sched_cpu *cpu,
 		if (!cpu->waiters[i].tid) {
 			cpu->waiters[i].since_ns = now;
 			cpu->waiters[i].task = (__u64)task;
-			cpu->waiters[i].is_throttled = is_throttled((__u64)task);
+			cpu->waiters[i].group = throttled_group((__u64)task);
 			cpu->waiters[i].tid = task->pid;
 			return;
 		}
@@ -197,7 +224,7 @@ static __always_inline void end_wait(struct sched_cpu *cpu, __u32 tid)
  * @task has run until now, while the thread waited, unless that was throttled. The idle task has no share. Clocks
  * of two CPUs may differ a little.
  */
-static __always_inline void charge_waits(const struct sched_control *control,
+static __always_inline void charge_waits(struct sched_control *control,
 					 struct sched_cpu *cpu,
 					 const struct task_struct *task,
 					 __u64 now)
@@ -213,12 +240,14 @@ static __always_inline void charge_waits(const struct sched_control *control,
 			cpu->waiters[i].tid = 0;
 			continue;
 		}
-		if (cpu->waiters[i].is_throttled)
-			add_share(tid, NULL, ns);
-		else if (task->pid)
+		if (cpu->waiters[i].group) {
+			add_throttled(tid, cpu->waiters[i].group, ns);
+			control->has_quota = 1;
+		} else if (task->pid) {
 			add_share(tid, task, ns);
+		}
 		cpu->waiters[i].since_ns = now;
-		cpu->waiters[i].is_throttled = is_throttled(cpu->waiters[i].task);
+		cpu->waiters[i].group = throttled_group(cpu->waiters[i].task);
 	}
 }
 
@@ -240,14 +269,10 @@ static __always_inline void charge_groups(const struct task_struct *task)
 	group = task->sched_task_group;
 	ns = task->se.sum_exec_runtime - task->se.prev_sum_exec_runtime;
 	for (int i = 0; i < SCHED_DEPTH && group; i++) {
-		if (has_quota(group)) {
-			const __u64 id = group->css.cgroup->kn->id;
-			const __u32 *number =
-				bpf_map_lookup_elem(&sched_groups, &id);
-
-			if (number)
-				add_share(*number | SCHED_IS_GROUP, task, ns);
-		}
+		if (has_quota(group))
+			add_share(inode_of(group->css.cgroup->kn->id) |
+					  SCHED_IS_GROUP,
+				  task, ns);
 		group = group->parent;
 	}
 }
@@ -315,7 +340,7 @@ static __always_inline void take_switch(bool is_preempted,
 
 	if (!control || !cpu)
 		return;
-	if (control->has_groups && prev->pid)
+	if (control->has_quota && prev->pid)
 		charge_groups(prev);
 	has_any = has_waiters(cpu);
 	if (!has_any && !may_be_watched(control, prev->pid) &&

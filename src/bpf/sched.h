@@ -10,7 +10,6 @@ enum {
 	SCHED_BITS = 1 << 16,
 	SCHED_WAITERS =
 		4, /* watched threads that wait for a CPU, of which the time of others is noted */
-	SCHED_GROUPS_MAX = 256,
 	SCHED_SHARES_MAX = 4096,
 	SCHED_DEPTH = 6, /* of control groups, from the thread's own one upwards */
 };
@@ -43,21 +42,20 @@ struct sched_thread {
 
 enum { SCHED_STATE_BITS = 3 };
 
-/* Programs read it at each switch. User space sets all but `lost`. */
+/* Programs read it at each switch. User space sets the bits. */
 struct sched_control {
 	__u64 bits[SCHED_BITS / 64]; /* a bit for each watched thread, by the lower bits of its number */
-	__u32 has_groups; /* the map sched_groups has any */
-	__u32 reserved;
-	__u64 lost; /* changes that the ring had no room for */
+	__u64 lost;	 /* changes that the ring had no room for */
+	__u64 has_quota; /* a watched thread has waited for the quota of its group */
 };
 
 /* The watched threads that wait for a CPU. Who holds the lock of its run queue may write. */
 struct sched_cpu {
 	struct {
 		__u64 since_ns;
-		__u64 task; /* its address in the kernel */
-		__u32 tid;  /* 0: none */
-		__u32 is_throttled;
+		__u64 task;  /* its address in the kernel */
+		__u64 group; /* whose quota is used up, its address; 0: none */
+		__u64 tid;   /* 0: none */
 	} waiters[SCHED_WAITERS];
 };
 
@@ -65,13 +63,20 @@ enum { SCHED_IS_GROUP = 1U << 31 };
 
 /* CPU time that a process had while a thread waited, or as a member of a control group. */
 struct sched_share_key {
-	__u32 whose; /* the thread; or the number of the group | SCHED_IS_GROUP */
+	__u32 whose; /* the thread; or the inode of the group | SCHED_IS_GROUP */
 	__u32 pid;   /* 0: none, since the thread's group was throttled */
 };
 
 struct sched_share {
 	__u64 ns;
-	char command[16];
+	union {
+		char command[16];
+		/* Of pid 0: the group that was throttled. */
+		struct {
+			__u32 inode, level; /* of its directory; 0: the root */
+			__u32 times; /* that it has been throttled, as cpu.stat has it */
+		} group;
+	};
 };
 
 #endif

@@ -95,9 +95,11 @@ static void insert(struct netobs_queue *queue, const struct thread_share *from)
 	memcpy(shares[i].command, from->share.command, sizeof(shares[i].command));
 }
 
-void thread_shares_fill(struct thread_shares *shares, uint32_t whose,
-			struct netobs_queue *queue)
+struct sched_share thread_shares_fill(struct thread_shares *shares,
+				      uint32_t whose, struct netobs_queue *queue)
 {
+	struct sched_share none = { 0 };
+
 	for (uint32_t i = shares->items.n; i--;) {
 		const struct thread_share *share = slots_at(&shares->items, i);
 
@@ -106,13 +108,14 @@ void thread_shares_fill(struct thread_shares *shares, uint32_t whose,
 		if (share->key.pid && share->share.ns)
 			insert(queue, share);
 		else if (!share->key.pid)
-			queue->throttled_ns += share->share.ns;
+			none = share->share;
 		if (!is_group(whose))
 			forget(shares, i);
 	}
 	queue->rest = queue->amount;
 	for (uint32_t i = 0; i < queue->n_shares; i++)
 		queue->rest -= queue->shares[i].amount;
+	return none;
 }
 
 void thread_shares_free(struct thread_shares *shares)

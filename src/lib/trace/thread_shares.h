@@ -35,13 +35,14 @@ struct thread_shares {
 void thread_shares_read(struct thread_shares *shares, int fd, int64_t now_ns);
 
 /**
- * Set amount, rest, shares and throttled_ns of a record. The shares of a thread are forgotten then. Those of a group are
+ * Set amount, rest and shares of a record. The shares of a thread are forgotten then. Those of a group are
  * of the last second: it may have used up its quota before the thread waits.
  *
  * @param whose  as in struct sched_share_key
+ * @return how long a thread waited for the quota of its group, and which that is
  */
-void thread_shares_fill(struct thread_shares *shares, uint32_t whose,
-			struct netobs_queue *queue);
+struct sched_share thread_shares_fill(struct thread_shares *shares,
+				      uint32_t whose, struct netobs_queue *queue);
 
 void thread_shares_free(struct thread_shares *shares);
 

@@ -9,10 +9,10 @@
 #include "base/slots.h"
 #include "base/util.h"
 #include "bpf/sched.h"
+#include "engine/control_group.h"
 #include "engine/map.h"
 #include "engine/program_set.h"
 #include "sched.skel.h"
-#include "thread_groups.h"
 #include "thread_shares.h"
 #include "thread_times.h"
 
@@ -30,7 +30,6 @@ enum {
 	KEPT_MS = 10000, /* changes are kept */
 	GONE_MS = 2000,	 /* those of a thread that has ended */
 	OPEN_MS = 1000, /* a thread that is waiting has a record after this time */
-	GROUPS_MS = 1000, /* between looks into which groups a waiting thread is */
 	PROCESS_THREADS = 64,
 	WAIT_PARTS = 100, /* a wait of less than this part of the time has no record */
 };
@@ -38,14 +37,13 @@ enum {
 struct thread {
 	uint32_t tid; /* first: the key */
 	uint32_t pid;
-	int64_t seen_ns;
 	int64_t begin_ns; /* watched since */
 	int64_t skip_ns;  /* changes until then are known already */
 	int64_t gone_ns;  /* 0: it has not ended */
 	struct thread_times times;
-	int64_t report_ns; /* its last record is of the time until then */
-	struct thread_member groups[THREAD_GROUPS];
-	int64_t grouped_ns; /* when these were found */
+	int64_t report_ns;  /* its last record is of the time until then */
+	uint32_t group;	    /* that was throttled last, by its inode; 0: none */
+	uint32_t throttled; /* its counter then */
 };
 
 struct process {
@@ -71,7 +69,6 @@ struct threads {
 	uint64_t room;	   /* of thread_times_add() */
 	struct slots threads, processes;
 	struct thread_shares shares;
-	struct thread_groups groups;
 };
 
 /* ---- Programs ---------------------------------------------------------------------------- */
@@ -155,8 +152,6 @@ static int open_maps(struct threads *threads)
 	threads->threads_fd = program_set_map_fd(set, "sched_threads");
 	threads->shares_fd = program_set_map_fd(set, "sched_shares");
 	threads->cpus_fd = program_set_map_fd(set, "sched_cpus");
-	thread_groups_open(&threads->groups, threads->control,
-			   program_set_map_fd(set, "sched_groups"));
 	return 0;
 }
 
@@ -189,6 +184,7 @@ static void attach(struct threads *threads, int64_t now_ns)
 
 	for (uint32_t i = 0; i < (uint32_t)libbpf_num_possible_cpus(); i++)
 		bpf_map_update_elem(threads->cpus_fd, &i, &none, BPF_ANY);
+	threads->control->has_quota = false;
 	threads->is_attached = !program_set_attach(&threads->set);
 	threads->is_broken = !threads->is_attached;
 	threads->report_ns = now_ns;
@@ -230,17 +226,27 @@ static void read_changes(struct threads *threads)
 	threads->read_ns = now_ns;
 }
 
+static struct process *find_process(const struct threads *threads, uint32_t pid)
+{
+	const uint32_t i = slots_find(&threads->processes, &pid);
+
+	return i == SLOT_NONE ? NULL : slots_at(&threads->processes, i);
+}
+
 bool threads_time(struct threads *threads, uint32_t tid, int64_t from_ns,
 		  int64_t until_ns, uint64_t ret_ns[NETOBS_THREAD_STATES])
 {
-	struct thread *thread;
+	const struct thread *thread;
+	struct process *process;
 
 	if (threads->is_attached && until_ns > threads->read_ns)
 		read_changes(threads);
 	thread = find_thread(threads, tid);
 	if (!thread || until_ns > threads->read_ns)
 		return false;
-	thread->seen_ns = max_i64(thread->seen_ns, until_ns);
+	process = find_process(threads, thread->pid);
+	if (process)
+		process->seen_ns = max_i64(process->seen_ns, until_ns);
 	return thread_times_sum(&thread->times, from_ns, until_ns, ret_ns);
 }
 
@@ -303,16 +309,16 @@ static void watch_thread(struct threads *threads, uint32_t pid, uint32_t tid,
 	if (i == SLOT_NONE)
 		return;
 	thread = slots_at(&threads->threads, i);
+	if (now_ns > thread->gone_ns) /* another one has the number */
+		thread->gone_ns = 0;
 	if (thread->pid)
 		return;
 	thread->pid = pid;
-	thread->seen_ns = thread->report_ns = now_ns;
+	thread->report_ns = now_ns;
 	bpf_map_update_elem(threads->threads_fd, &tid, &unknown, BPF_ANY);
 	set_bit(threads->control->bits, tid);
 	thread->begin_ns = clock_boot_ns();
 	learn_state(threads, thread);
-	thread->grouped_ns = now_ns;
-	thread_groups_find(&threads->groups, tid, now_ns, thread->groups);
 }
 
 static void watch_others(struct threads *threads, uint32_t pid, int64_t now_ns)
@@ -338,24 +344,23 @@ static void watch_others(struct threads *threads, uint32_t pid, int64_t now_ns)
 void threads_watch(struct threads *threads, uint32_t pid, uint32_t tid,
 		   int64_t now_ns)
 {
-	struct thread *thread = find_thread(threads, tid);
+	struct process *process;
+	uint32_t i;
+	bool is_new;
 
-	if (thread) {
-		thread->seen_ns = now_ns;
-		if (now_ns > thread->gone_ns) /* another one has the number */
-			thread->gone_ns = 0;
-		return;
-	}
 	if (!threads->is_attached && !threads->is_broken)
 		attach(threads, now_ns);
 	if (threads->is_broken || !pid)
 		return;
-	watch_thread(threads, pid, tid, now_ns);
-	if (slots_find(&threads->processes, &pid) != SLOT_NONE ||
-	    slots_get(&threads->processes, &pid, sizeof(pid),
-		      sizeof(struct process)) == SLOT_NONE)
+	i = slots_get(&threads->processes, &pid, sizeof(pid), sizeof(*process));
+	if (i == SLOT_NONE)
 		return;
-	watch_others(threads, pid, now_ns);
+	process = slots_at(&threads->processes, i);
+	is_new = !process->seen_ns;
+	process->seen_ns = now_ns;
+	watch_thread(threads, pid, tid, now_ns);
+	if (is_new)
+		watch_others(threads, pid, now_ns);
 }
 
 static void forget_thread(struct threads *threads, struct thread *thread)
@@ -382,64 +387,34 @@ static void set_bits(struct threads *threads)
 				 __ATOMIC_RELAXED);
 }
 
-/* A process was seen when the last of its threads was. */
-static void note_processes(struct threads *threads)
-{
-	for (uint32_t i = 0; i < threads->threads.n; i++) {
-		const struct thread *thread = slots_at(&threads->threads, i);
-		const uint32_t index =
-			slots_get(&threads->processes, &thread->pid,
-				  sizeof(thread->pid), sizeof(struct process));
-		struct process *process;
-
-		if (index == SLOT_NONE)
-			continue;
-		process = slots_at(&threads->processes, index);
-		process->seen_ns = max_i64(process->seen_ns, thread->seen_ns);
-	}
-}
-
-static bool is_idle(const struct threads *threads, uint32_t pid, int64_t before_ns)
-{
-	const uint32_t i = slots_find(&threads->processes, &pid);
-	const struct process *process;
-
-	if (i == SLOT_NONE)
-		return true;
-	process = slots_at(&threads->processes, i);
-	return process->seen_ns < before_ns;
-}
-
 /* Threads that have ended stay for some time: questions about them may follow. */
 static bool is_over(const struct threads *threads, const struct thread *thread,
 		    int64_t now_ns)
 {
-	if (thread->gone_ns && now_ns - thread->gone_ns > GONE_MS * NSEC_PER_MSEC)
-		return true;
-	return is_idle(threads, thread->pid, now_ns - IDLE_MS * NSEC_PER_MSEC);
+	return (thread->gone_ns &&
+		now_ns - thread->gone_ns > GONE_MS * NSEC_PER_MSEC) ||
+	       !find_process(threads, thread->pid);
 }
 
 static void forget_idle(struct threads *threads, int64_t now_ns)
 {
-	const int64_t before_ns = now_ns - IDLE_MS * NSEC_PER_MSEC;
-	const int64_t kept_ns = now_ns - KEPT_MS * NSEC_PER_MSEC;
 	const uint32_t n = threads->threads.n;
 
-	note_processes(threads);
+	for (uint32_t i = threads->processes.n; i--;) {
+		const struct process process =
+			*(struct process *)slots_at(&threads->processes, i);
+
+		if (now_ns - process.seen_ns > IDLE_MS * NSEC_PER_MSEC)
+			slots_remove(&threads->processes, &process.pid);
+	}
 	for (uint32_t i = n; i--;) {
 		struct thread *thread = slots_at(&threads->threads, i);
 
 		if (is_over(threads, thread, now_ns))
 			forget_thread(threads, thread);
 		else
-			thread_times_cut(&thread->times, kept_ns);
-	}
-	for (uint32_t i = threads->processes.n; i--;) {
-		struct process process =
-			*(struct process *)slots_at(&threads->processes, i);
-
-		if (process.seen_ns < before_ns)
-			slots_remove(&threads->processes, &process.pid);
+			thread_times_cut(&thread->times,
+					 now_ns - KEPT_MS * NSEC_PER_MSEC);
 	}
 	if (threads->threads.n != n)
 		set_bits(threads);
@@ -465,26 +440,64 @@ static uint64_t waited(const struct thread *thread, int64_t from_ns,
 		       0;
 }
 
+/* Keep the first @level names of a path, and of these as many bytes at the end as have room. */
+static void cut_path(char *path, uint32_t level, char *ret_path, size_t size)
+{
+	size_t len = 0;
+
+	while (path[len] && path[len] != '\n' && (path[len] != '/' || level--))
+		len++;
+	path[len] = '\0';
+	path += len < size ? 0 : len - (size - 1);
+	snprintf(ret_path, size, "%s", path);
+}
+
+/* cgroups(7): ID:controllers:path. The line of version 2 is the last one, and has no controllers. */
+static void read_group(uint32_t tid, uint32_t level, char *ret_path, size_t size)
+{
+	static const struct cgroup_kind v1 = { .controller = "cpu" }, v2;
+	char name[64], line[CGROUP_PATH_MAX], *controllers, *path;
+	FILE *file;
+
+	snprintf(name, sizeof(name), "/proc/%u/cgroup", tid);
+	file = fopen(name, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		path = line;
+		strsep(&path, ":");
+		controllers = strsep(&path, ":");
+		if (!path || (!cgroup_kind_has(&v1, controllers) &&
+			      !cgroup_kind_has(&v2, controllers)))
+			continue;
+		cut_path(path, level, ret_path, size);
+		break;
+	}
+	if (file)
+		fclose(file);
+}
+
 /* If the thread waited mostly for its group's quota, those are named who have used that up. */
 static void fill_shares(struct threads *threads, struct thread *thread,
 			struct netobs_queue *queue)
 {
-	uint64_t times;
-	const struct thread_group *group =
-		thread_groups_throttled(&threads->groups, thread->groups, &times);
+	const struct sched_share none =
+		thread_shares_fill(&threads->shares, thread->tid, queue);
 
-	thread_shares_fill(&threads->shares, thread->tid, queue);
-	queue->throttled_ns = min_u64(queue->throttled_ns, queue->waited_ns);
-	if (!group || !queue->throttled_ns)
+	queue->throttled_ns = min_u64(none.ns, queue->waited_ns);
+	if (!queue->throttled_ns)
 		return;
-	queue->throttled = (uint32_t)times;
-	memcpy(queue->cgroup, group->path, sizeof(queue->cgroup));
+	queue->throttled = none.group.inode == thread->group ?
+				   none.group.times - thread->throttled :
+				   1;
+	thread->group = none.group.inode;
+	thread->throttled = none.group.times;
+	read_group(thread->tid, none.group.level, queue->cgroup,
+		   sizeof(queue->cgroup));
 	if (queue->throttled_ns < queue->waited_ns / 2)
 		return;
 	memset(queue->shares, 0, sizeof(queue->shares));
 	queue->n_shares = 0;
 	queue->amount = 0;
-	thread_shares_fill(&threads->shares, group->number | SCHED_IS_GROUP,
+	thread_shares_fill(&threads->shares, thread->group | SCHED_IS_GROUP,
 			   queue);
 }
 
@@ -533,27 +546,14 @@ static void take_thread(struct threads *threads, struct thread *thread,
 	    time_ns < OPEN_MS * NSEC_PER_MSEC)
 		return;
 	waited_ns = waited(thread, thread->report_ns, now_ns);
-	if (waited_ns > (uint64_t)time_ns / WAIT_PARTS) {
-		if (threads->on_queue)
-			report_thread(threads, thread, waited_ns, now_ns);
-		if (now_ns - thread->grouped_ns >= GROUPS_MS * NSEC_PER_MSEC) {
-			thread->grouped_ns = now_ns;
-			thread_groups_find(&threads->groups, thread->tid,
-					   now_ns, thread->groups);
-		}
-	}
+	if (waited_ns > (uint64_t)time_ns / WAIT_PARTS && threads->on_queue)
+		report_thread(threads, thread, waited_ns, now_ns);
 	thread->report_ns = now_ns;
 }
 
 static void report_waits(struct threads *threads, int64_t now_ns)
 {
 	thread_shares_read(&threads->shares, threads->shares_fd, now_ns);
-	for (uint32_t i = 0; i < threads->threads.n; i++) {
-		const struct thread *thread = slots_at(&threads->threads, i);
-
-		thread_groups_use(&threads->groups, thread->groups, now_ns);
-	}
-	thread_groups_read(&threads->groups, now_ns);
 	for (uint32_t i = 0; i < threads->threads.n; i++)
 		take_thread(threads, slots_at(&threads->threads, i), now_ns);
 }
@@ -576,7 +576,6 @@ void threads_close(struct threads *threads)
 		return;
 	while (threads->threads.n)
 		forget_thread(threads, slots_at(&threads->threads, 0));
-	thread_groups_close(&threads->groups);
 	thread_shares_free(&threads->shares);
 	slots_free(&threads->threads);
 	slots_free(&threads->processes);
