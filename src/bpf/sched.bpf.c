@@ -175,11 +175,11 @@ static __always_inline bool has_waiters(const struct sched_cpu *cpu)
 
 /*
  * @address: of a thread that waits. Linux 6.18 takes throttled threads out of the queue; it stays theirs. A queue
- * counts the throttled groups that it is below of.
+ * counts the throttled groups that it is below of. Global: the verifier follows it once.
  *
  * @return the address of its uppermost group that is throttled; 0: none is
  */
-static __always_inline __u64 throttled_group(__u64 address)
+__noinline __u64 netobs_sched_group(__u64 address)
 {
 	const struct task_struct *task = (const void *)address;
 	const struct sched_entity *entity = &task->se;
@@ -205,9 +205,12 @@ static __always_inline void begin_wait(struct sched_cpu *cpu,
 {
 	for (int i = 0; i < SCHED_WAITERS; i++)
 		if (!cpu->waiters[i].tid) {
+			volatile __u64 *address = &cpu->waiters[i].task;
+
 			cpu->waiters[i].since_ns = now;
-			cpu->waiters[i].task = (__u64)task;
-			cpu->waiters[i].group = throttled_group((__u64)task);
+			*address = (__u64)task;
+			/* Global functions get numbers: so it is read again. */
+			cpu->waiters[i].group = netobs_sched_group(*address);
 			cpu->waiters[i].tid = task->pid;
 			return;
 		}
@@ -247,7 +250,7 @@ static __always_inline void charge_waits(struct sched_control *control,
 			add_share(tid, task, ns);
 		}
 		cpu->waiters[i].since_ns = now;
-		cpu->waiters[i].group = throttled_group(cpu->waiters[i].task);
+		cpu->waiters[i].group = netobs_sched_group(cpu->waiters[i].task);
 	}
 }
 

@@ -6,7 +6,6 @@
 #include "netns.h"
 #include "rtnl.h"
 
-#include <arpa/inet.h>
 #include <linux/inet_diag.h>
 #include <linux/sock_diag.h>
 #include <stdio.h>
@@ -133,75 +132,31 @@ int netns_counters_read(int ns_fd, struct netns_counters *ret_counters)
 
 /* ---- Netlink ------------------------------------------------------------------------ */
 
-struct listeners {
-	void (*visit)(void *ctx, uint16_t port, uint32_t queue, uint32_t limit);
-	void *ctx;
-};
-
-static void take_listener(void *ctx, const struct nlmsghdr *message)
+int netns_dump_listeners(int ns_fd, rtnl_message_fn on_socket, void *ctx)
 {
-	const struct listeners *listeners = ctx;
-	const struct inet_diag_msg *found = NLMSG_DATA(message);
-
-	if (message->nlmsg_len < NLMSG_LENGTH(sizeof(*found)))
-		return;
-	listeners->visit(listeners->ctx, ntohs(found->id.idiag_sport),
-			 found->idiag_rqueue, found->idiag_wqueue);
-}
-
-int netns_each_listener(int ns_fd,
-			void (*visit)(void *ctx, uint16_t port, uint32_t queue,
-				      uint32_t limit),
-			void *ctx)
-{
-	struct listeners listeners = { visit, ctx };
 	struct inet_diag_req_v2 request = {
 		.sdiag_family = AF_INET,
 		.sdiag_protocol = IPPROTO_TCP,
 		.idiag_states = 1 << STATE_LISTEN,
 	};
 	cleanup_fd int fd = netlink_open_in(ns_fd, NETLINK_SOCK_DIAG, 0);
-	int err;
+	int err = fd < 0 ? fd : 0;
 
-	if (fd < 0)
-		return fd;
-	err = rtnl_dump(fd, SOCK_DIAG_BY_FAMILY, &request, sizeof(request),
-			take_listener, &listeners);
-	if (err)
-		return err;
+	err = err   ?:
+		      rtnl_dump(fd, SOCK_DIAG_BY_FAMILY, &request,
+				sizeof(request), on_socket, ctx);
 	request.sdiag_family = AF_INET6;
-	return rtnl_dump(fd, SOCK_DIAG_BY_FAMILY, &request, sizeof(request),
-			 take_listener, &listeners);
+	return err   ?:
+		       rtnl_dump(fd, SOCK_DIAG_BY_FAMILY, &request,
+				 sizeof(request), on_socket, ctx);
 }
 
-struct carriers {
-	void (*visit)(void *ctx, uint32_t ifindex, uint32_t changes);
-	void *ctx;
-};
-
-static void take_carrier(void *ctx, const struct nlmsghdr *message)
-{
-	const struct carriers *carriers = ctx;
-	const struct ifinfomsg *link = NLMSG_DATA(message);
-
-	if (message->nlmsg_type != RTM_NEWLINK)
-		return;
-	carriers->visit(carriers->ctx, (uint32_t)link->ifi_index,
-			rtnl_attr_u32(rtnl_attr_find(IFLA_RTA(link),
-						     (int)IFLA_PAYLOAD(message),
-						     IFLA_CARRIER_CHANGES)));
-}
-
-int netns_each_carrier(int ns_fd,
-		       void (*visit)(void *ctx, uint32_t ifindex,
-				     uint32_t changes),
-		       void *ctx)
+int netns_dump_links(int ns_fd, rtnl_message_fn on_link, void *ctx)
 {
 	const struct ifinfomsg request = { .ifi_family = AF_UNSPEC };
-	struct carriers carriers = { visit, ctx };
 	cleanup_fd int fd = rtnl_open_in(ns_fd, 0);
 
 	return fd < 0 ? fd :
 			rtnl_dump(fd, RTM_GETLINK, &request, sizeof(request),
-				  take_carrier, &carriers);
+				  on_link, ctx);
 }

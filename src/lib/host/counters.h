@@ -3,6 +3,8 @@
 #ifndef NETOBS_HOST_COUNTERS_H
 #define NETOBS_HOST_COUNTERS_H
 
+#include "rtnl.h"
+
 #include <stdint.h>
 
 /* Of all time; a counter that the kernel does not have is 0. */
@@ -29,16 +31,10 @@ uint64_t counters_sum(const char *names, const char *name, int base, uint32_t n)
 /** @return the line of @text that begins with @prefix; NULL: there is none */
 const char *counters_line(const char *text, const char *prefix);
 
-/** Visit the sockets of TCP that listen in a namespace. @return 0, or -errno */
-int netns_each_listener(int ns_fd,
-			void (*visit)(void *ctx, uint16_t port, uint32_t queue,
-				      uint32_t limit),
-			void *ctx);
+/** List the sockets of TCP that listen in a namespace: struct inet_diag_msg. @return 0, or -errno */
+int netns_dump_listeners(int ns_fd, rtnl_message_fn on_socket, void *ctx);
 
-/** Visit the interfaces of a namespace. @changes: how often their carrier has changed. @return 0, or -errno */
-int netns_each_carrier(int ns_fd,
-		       void (*visit)(void *ctx, uint32_t ifindex,
-				     uint32_t changes),
-		       void *ctx);
+/** List the interfaces of a namespace: struct ifinfomsg. @return 0, or -errno */
+int netns_dump_links(int ns_fd, rtnl_message_fn on_link, void *ctx);
 
 #endif

@@ -5,7 +5,8 @@
 #include "host/counters.h"
 #include "host/netns.h"
 
-#include <netinet/in.h>
+#include <arpa/inet.h>
+#include <linux/inet_diag.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -138,27 +139,33 @@ void host_records_note(struct host_records *records,
 
 /* ---- Records ------------------------------------------------------------------------ */
 
-static void take_listener(void *ctx, uint16_t port, uint32_t queue, uint32_t limit)
+static void take_listener(void *ctx, const struct nlmsghdr *message)
 {
+	const struct inet_diag_msg *found = NLMSG_DATA(message);
+	const uint16_t port = ntohs(found->id.idiag_sport);
 	struct space *space = ctx;
 	struct netobs_host *host = &space->next;
 
 	if (!(space->ports[port / 8] >> port % 8 & 1) ||
-	    (host->accept_limit && queue <= host->accept_queue))
+	    (host->accept_limit && found->idiag_rqueue <= host->accept_queue))
 		return;
-	host->accept_queue = queue;
-	host->accept_limit = limit;
+	host->accept_queue = found->idiag_rqueue;
+	host->accept_limit = found->idiag_wqueue;
 }
 
-static void take_carrier(void *ctx, uint32_t ifindex, uint32_t changes)
+static void take_carrier(void *ctx, const struct nlmsghdr *message)
 {
+	const struct ifinfomsg *link = NLMSG_DATA(message);
+	const uint32_t changes = rtnl_attr_u32(
+		rtnl_attr_find(IFLA_RTA(link), (int)IFLA_PAYLOAD(message),
+			       IFLA_CARRIER_CHANGES));
 	struct space *space = ctx;
 	struct netobs_host *host = &space->next;
 
 	for (uint32_t i = 0; i < space->n_uplinks; i++) {
 		struct uplink *uplink = &space->uplinks[i];
 
-		if (uplink->ifindex != ifindex)
+		if (uplink->ifindex != (uint32_t)link->ifi_index)
 			continue;
 		if (uplink->is_known && changes != uplink->changes) {
 			host->carrier_changes += changes - uplink->changes;
@@ -209,8 +216,8 @@ static void read_space(const struct host_records *records, struct space *space,
 
 	if (netns_counters_read(space->fd, &space->counters))
 		return;
-	netns_each_carrier(space->fd, take_carrier, space);
-	netns_each_listener(space->fd, take_listener, space);
+	netns_dump_links(space->fd, take_carrier, space);
+	netns_dump_listeners(space->fd, take_listener, space);
 	add_counters(&space->next, &space->counters, &before);
 	if (space->from_ns)
 		deliver(records, space, wall_ns);

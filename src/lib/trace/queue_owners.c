@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "queue_owners.h"
-
 #include "base/clock.h"
 #include "base/util.h"
 #include "host/netns.h"

@@ -3,7 +3,6 @@
 
 #include "base/util.h"
 #include "engine/map.h"
-#include "queue_owners.h"
 #include "queue_sums.h"
 #include "traced.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "thread_times.h"
+#include "thread_sums.h"
 
 #include "base/util.h"
 

@@ -13,13 +13,13 @@
 #include "engine/map.h"
 #include "engine/program_set.h"
 #include "sched.skel.h"
-#include "thread_shares.h"
-#include "thread_times.h"
+#include "thread_sums.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -258,19 +258,25 @@ static void set_bit(__u64 *bits, uint32_t tid)
 			  1ULL << (tid % 64), __ATOMIC_RELAXED);
 }
 
+/* Read a file of /proc, as far as there is room. "": it is gone */
+static void read_proc(uint32_t tid, const char *name, char *text, size_t size)
+{
+	char path[64];
+	cleanup_fd int fd = -1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%u/%s", tid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? 0 : read(fd, text, size - 1);
+	text[n > 0 ? n : 0] = '\0';
+}
+
 /* proc_pid_stat(5): behind the command, which may have any characters. @return a letter; 0: it is gone */
 static char read_state(uint32_t tid)
 {
-	char path[64], text[256] = "", *end;
-	FILE *file;
+	char text[256], *end;
 
-	snprintf(path, sizeof(path), "/proc/%u/stat", tid);
-	file = fopen(path, "re");
-	if (!file)
-		return '\0';
-	if (!fgets(text, sizeof(text), file))
-		*text = '\0';
-	fclose(file);
+	read_proc(tid, "stat", text, sizeof(text));
 	end = strrchr(text, ')');
 	return end && end[1] ? end[2] : '\0';
 }
@@ -445,7 +451,7 @@ static void cut_path(char *path, uint32_t level, char *ret_path, size_t size)
 {
 	size_t len = 0;
 
-	while (path[len] && path[len] != '\n' && (path[len] != '/' || level--))
+	while (path[len] && (path[len] != '/' || level--))
 		len++;
 	path[len] = '\0';
 	path += len < size ? 0 : len - (size - 1);
@@ -456,23 +462,20 @@ static void cut_path(char *path, uint32_t level, char *ret_path, size_t size)
 static void read_group(uint32_t tid, uint32_t level, char *ret_path, size_t size)
 {
 	static const struct cgroup_kind v1 = { .controller = "cpu" }, v2;
-	char name[64], line[CGROUP_PATH_MAX], *controllers, *path;
-	FILE *file;
+	char text[CGROUP_PATH_MAX], *rest = text, *path;
 
-	snprintf(name, sizeof(name), "/proc/%u/cgroup", tid);
-	file = fopen(name, "re");
-	while (file && fgets(line, sizeof(line), file)) {
-		path = line;
+	read_proc(tid, "cgroup", text, sizeof(text));
+	while ((path = strsep(&rest, "\n"))) {
+		const char *controllers;
+
 		strsep(&path, ":");
 		controllers = strsep(&path, ":");
 		if (!path || (!cgroup_kind_has(&v1, controllers) &&
 			      !cgroup_kind_has(&v2, controllers)))
 			continue;
 		cut_path(path, level, ret_path, size);
-		break;
+		return;
 	}
-	if (file)
-		fclose(file);
 }
 
 /* If the thread waited mostly for its group's quota, those are named who have used that up. */
@@ -501,21 +504,6 @@ static void fill_shares(struct threads *threads, struct thread *thread,
 			   queue);
 }
 
-/* As /proc/PID/comm; "": the process has ended */
-static void read_command(uint32_t pid, char command[16])
-{
-	char path[64];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%u/comm", pid);
-	file = fopen(path, "re");
-	if (!file)
-		return;
-	if (fgets(command, 16, file))
-		command[strcspn(command, "\n")] = '\0';
-	fclose(file);
-}
-
 static void report_thread(struct threads *threads, struct thread *thread,
 			  uint64_t waited_ns, int64_t now_ns)
 {
@@ -530,7 +518,8 @@ static void report_thread(struct threads *threads, struct thread *thread,
 		.kind = NETOBS_QUEUE_CPU,
 	};
 
-	read_command(thread->pid, queue.command);
+	read_proc(thread->pid, "comm", queue.command, sizeof(queue.command));
+	queue.command[strcspn(queue.command, "\n")] = '\0';
 	fill_shares(threads, thread, &queue);
 	threads->on_queue(&queue, threads->ctx);
 }

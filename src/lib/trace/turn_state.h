@@ -6,7 +6,7 @@
 #include "base/slots.h"
 #include "base/util.h"
 #include "journey_state.h"
-#include "turn_ops.h"
+#include "turns.h"
 
 #include <netobs/turn.h>
 #include <string.h>

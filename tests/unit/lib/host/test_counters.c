@@ -6,6 +6,7 @@
 #include "host/netns.h"
 
 #include <arpa/inet.h>
+#include <linux/inet_diag.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -48,20 +49,22 @@ TEST(a_line_that_ends_early_has_no_number)
 	assert_int_equal(counters_sum("", "b", 10, 9), 0);
 }
 
-static void note_port(void *ctx, uint16_t port, uint32_t queue, uint32_t limit)
+static void note_port(void *ctx, const struct nlmsghdr *message)
 {
+	const struct inet_diag_msg *found = NLMSG_DATA(message);
 	uint32_t *wanted = ctx;
 
-	if (port == wanted[0]) {
-		wanted[1] = queue;
-		wanted[2] = limit;
+	if (ntohs(found->id.idiag_sport) == wanted[0]) {
+		wanted[1] = found->idiag_rqueue;
+		wanted[2] = found->idiag_wqueue;
 	}
 }
 
-static void note_loopback(void *ctx, uint32_t ifindex, uint32_t changes)
+static void note_loopback(void *ctx, const struct nlmsghdr *message)
 {
-	(void)changes;
-	*(bool *)ctx |= ifindex == 1;
+	const struct ifinfomsg *link = NLMSG_DATA(message);
+
+	*(bool *)ctx |= link->ifi_index == 1;
 }
 
 /* It takes no privileges to read one's own. */
@@ -80,10 +83,10 @@ TEST(sockets_and_interfaces_of_a_namespace_are_visited)
 	getsockname(server, (struct sockaddr *)&here, &len);
 	assert_false(connect(client, (struct sockaddr *)&here, len));
 	wanted[0] = ntohs(here.sin_port);
-	assert_false(netns_each_listener(-1, note_port, wanted));
+	assert_false(netns_dump_listeners(-1, note_port, wanted));
 	assert_int_equal(wanted[1], 1);
 	assert_int_equal(wanted[2], 3);
-	assert_false(netns_each_carrier(-1, note_loopback, &has_loopback));
+	assert_false(netns_dump_links(-1, note_loopback, &has_loopback));
 	assert_true(has_loopback);
 	close(client);
 	close(server);

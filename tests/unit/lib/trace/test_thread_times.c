@@ -3,7 +3,7 @@
 #include "lib_seed.h"
 #include "lib_test.h"
 
-#include "trace/thread_times.h"
+#include "trace/thread_sums.h"
 
 enum {
 	NS = 4096, /* of the model */
