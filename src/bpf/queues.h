@@ -102,7 +102,6 @@ struct queue_uplink {
 };
 
 struct queue_uplinks {
-	__u32 n; /* 0: all places are free */
 	struct queue_uplink list[UPLINKS];
 };
 

@@ -366,7 +366,7 @@ static __always_inline void note_arriving(const struct sk_buff *skb)
 	__u32 ifindex, netns, at;
 
 	uplinks = bpf_map_lookup_elem(&trace_uplinks, &(__u32){ 0 });
-	if (!uplinks || !uplinks->n)
+	if (!uplinks)
 		return;
 	ifindex = skb->dev->ifindex;
 	netns = skb->dev->nd_net.net->ns.inum;

@@ -8,6 +8,7 @@
 
 #include <linux/inet_diag.h>
 #include <linux/sock_diag.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>

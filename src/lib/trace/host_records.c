@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "host_records.h"
 
+#include "base/slots.h"
 #include "base/util.h"
 #include "host/counters.h"
 #include "host/netns.h"
@@ -29,8 +30,8 @@ struct uplink {
 };
 
 struct space {
-	uint32_t inode;
-	int fd; /* -1: it was not found */
+	uint32_t inode; /* first: the key */
+	int fd;		/* once it is found: retry_ns is INT64_MAX then */
 	int64_t used_ns, retry_ns;
 	int64_t from_ns, from_wall_ns; /* when the counters were read; 0: never */
 	struct netns_counters counters;
@@ -45,39 +46,28 @@ struct host_records {
 	void *ctx;
 	uint32_t missing;
 	struct utsname names;
-	struct space *spaces[SPACES_MAX];
-	uint32_t n;
+	struct slots spaces;
 };
 
 /* ---- Events ------------------------------------------------------------------------- */
 
 static void search(struct space *space, uint32_t pid, int64_t now_ns)
 {
-	if (space->fd >= 0 || now_ns < space->retry_ns)
+	if (now_ns < space->retry_ns)
 		return;
 	space->fd = netns_search(space->inode, pid);
-	space->retry_ns = now_ns + PERIOD_NS;
-}
-
-static struct space *add_space(struct host_records *records, uint32_t inode)
-{
-	struct space *space;
-
-	if (records->n == SPACES_MAX || !(space = calloc(1, sizeof(*space))))
-		return NULL;
-	space->inode = inode;
-	space->fd = -1;
-	records->spaces[records->n++] = space;
-	return space;
+	space->retry_ns = space->fd < 0 ? now_ns + PERIOD_NS : INT64_MAX;
 }
 
 /* NULL: there are too many. */
 static struct space *get_space(struct host_records *records, uint32_t inode)
 {
-	for (uint32_t i = 0; i < records->n; i++)
-		if (records->spaces[i]->inode == inode)
-			return records->spaces[i];
-	return add_space(records, inode);
+	const bool is_full = records->spaces.n == SPACES_MAX;
+	uint32_t i = is_full ? slots_find(&records->spaces, &inode) :
+			       slots_get(&records->spaces, &inode,
+					 sizeof(inode), sizeof(struct space));
+
+	return i == SLOT_NONE ? NULL : slots_at(&records->spaces, i);
 }
 
 static void note_uplink(struct space *space,
@@ -226,30 +216,27 @@ static void read_space(const struct host_records *records, struct space *space,
 	space->from_wall_ns = wall_ns;
 }
 
-static void free_space(struct space *space)
+static void forget_space(struct host_records *records, struct space *space)
 {
-	close_fd(&space->fd);
-	free(space);
+	const uint32_t inode = space->inode;
+
+	if (space->retry_ns == INT64_MAX)
+		close_fd(&space->fd);
+	slots_remove(&records->spaces, &inode);
 }
 
 void host_records_sweep(struct host_records *records, int64_t now_ns,
 			int64_t wall_ns)
 {
-	uint32_t n = 0;
+	for (uint32_t i = records->spaces.n; i--;) {
+		struct space *space = slots_at(&records->spaces, i);
 
-	for (uint32_t i = 0; i < records->n; i++) {
-		struct space *space = records->spaces[i];
-
-		if (now_ns - space->used_ns > IDLE_NS) {
-			free_space(space);
-			continue;
-		}
-		records->spaces[n++] = space;
-		if (space->fd >= 0 &&
-		    (!space->from_ns || now_ns - space->from_ns >= PERIOD_NS))
+		if (now_ns - space->used_ns > IDLE_NS)
+			forget_space(records, space);
+		else if (space->retry_ns == INT64_MAX &&
+			 (!space->from_ns || now_ns - space->from_ns >= PERIOD_NS))
 			read_space(records, space, now_ns, wall_ns);
 	}
-	records->n = n;
 }
 
 int host_records_open(host_record_fn *on_host, void *ctx, uint32_t missing,
@@ -269,7 +256,10 @@ int host_records_open(host_record_fn *on_host, void *ctx, uint32_t missing,
 
 void host_records_close(struct host_records *records)
 {
-	for (uint32_t i = 0; records && i < records->n; i++)
-		free_space(records->spaces[i]);
+	if (!records)
+		return;
+	while (records->spaces.n)
+		forget_space(records, slots_at(&records->spaces, 0));
+	slots_free(&records->spaces);
 	free(records);
 }

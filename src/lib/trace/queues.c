@@ -187,7 +187,6 @@ static struct uplink *add_uplink(struct queues *queues, uint32_t netns,
 	for (uint32_t i = 1; i < UPLINKS; i++)
 		if (queues->uplinks[i].noted_ns < uplink->noted_ns)
 			uplink = &queues->uplinks[i];
-	queues->watched->n += !uplink->ifindex;
 	*uplink = (struct uplink){ .netns = netns, .ifindex = ifindex };
 	memcpy(uplink->name, name, sizeof(uplink->name));
 	watched = &queues->watched->list[uplink - queues->uplinks];
@@ -261,25 +260,9 @@ static void sweep_uplink(struct queues *queues, uint32_t place, uint64_t first)
 			uplink->name);
 }
 
-static void forget_uplinks(struct queues *queues, uint64_t now_ns)
-{
-	for (uint32_t i = 0; i < UPLINKS; i++) {
-		struct uplink *uplink = &queues->uplinks[i];
-
-		if (!uplink->ifindex ||
-		    now_ns - min_u64(now_ns, uplink->noted_ns) <= UNUSED_NS)
-			continue;
-		queues->watched->list[i].ifindex = 0;
-		queues->watched->n--;
-		*uplink = (struct uplink){ 0 };
-	}
-}
-
 static void sweep_uplinks(struct queues *queues, uint64_t now_ns)
 {
 	const uint64_t number = now_ns >> UPLINK_SHIFT;
-
-	forget_uplinks(queues, now_ns);
 
 	/* This process was late: programs have begun to use the buckets again. */
 	if (number > queues->next_arrived + UPLINK_BUCKETS) {
