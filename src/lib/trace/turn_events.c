@@ -456,10 +456,14 @@ void turn_take_stream(struct turns *turns, struct turn_connection *connection,
 		take_read(turns, connection, direction, event);
 		break;
 	case NETOBS_TRACE_ACKED:
+		note_socket(connection, direction);
+		turn_stamp_bytes(half, STAMP_ACKED, event);
+		break;
 	case NETOBS_TRACE_RETRANSMIT:
 		note_socket(connection, direction);
-		if (event->step.point == NETOBS_TRACE_ACKED)
-			turn_stamp_bytes(half, STAMP_ACKED, event);
+		/* Nothing was acknowledged since the last event, and until the next one. */
+		turn_spend(half, NETOBS_TURN_RECOVERY, event->step.time_ns);
+		half->last_limit = NETOBS_TURN_RECOVERY;
 		break;
 	case NETOBS_TRACE_DROP:
 		take_drop(turns, connection, direction, event);

@@ -109,9 +109,13 @@ static void fill_threads(struct turn_message *message, const struct turns_ops *o
 	const bool has_both = turn->record.has & NETOBS_TURN_HAS_SEND &&
 			      turn->record.has & NETOBS_TURN_HAS_READ;
 	const uint32_t reader = has_both ? turn->reader_tid : turn->tid;
+	const bool has_ended = turn->record.has & NETOBS_TURN_HAS_END;
 	const struct turn_span writing = { turn->record.time_ns,
 					   turn->written_ns },
-			       thinking = { turn->read_ns, turn->answer_ns };
+			       thinking = { turn->read_ns,
+					    turn->answer_ns || has_ended ?
+						    turn->answer_ns :
+						    turn->end_ns };
 	bool is_known;
 
 	memset(turn->thread_ns, 0, sizeof(turn->thread_ns));
@@ -148,6 +152,9 @@ static void keep_side(struct netobs_turn *turn)
 	}
 	if (sends && !is_handshake)
 		turn->in_ns = 0;
+	/* It has begun to come before the end of the message before was known. */
+	if (!sends && turn->in_ns)
+		turn->record.time_ns = min_i64(turn->record.time_ns, turn->in_ns);
 	if (sends) {
 		turn->in_bytes = turn->largest_in = 0;
 	} else {
