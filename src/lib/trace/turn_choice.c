@@ -67,32 +67,37 @@ uint32_t turn_decide(struct turn_connection *connection, int64_t took_ns,
 	return n;
 }
 
-/* A request begins, so the turn before it is over. */
-void turn_begin_cycle(struct turn_connection *connection, uint8_t direction,
-		      uint32_t seq, int64_t now_ns)
+/* What is decided is for the messages of the turn that is over. */
+static void decide_half(struct turn_half *half, uint32_t one_of)
 {
+	const uint64_t cycle = half->connection->cycle;
+	struct turn_message *message;
+
+	if (half->open && half->open->cycle == cycle)
+		turn_set_decision(half->open, one_of);
+	TAILQ_FOREACH_REVERSE(message, &half->closed, turn_messages, in_list)
+	{
+		if (message->cycle != cycle)
+			break;
+		turn_set_decision(message, one_of);
+	}
+}
+
+/* A request begins, so the turn before it is over. */
+void turn_begin_cycle(struct turn_half *half, uint32_t seq, int64_t now_ns)
+{
+	struct turn_connection *connection = half->connection;
 	const int64_t took = now_ns - connection->cycle_ns;
 	const bool is_slow = connection->mean_ns &&
 			     took > 2 * connection->mean_ns;
 	uint32_t one_of;
 
-	if (direction != asking_direction(connection))
+	if (half->direction != asking_direction(connection))
 		return;
 	if (connection->cycle_ns) {
 		one_of = turn_decide(connection, took, now_ns, 2, is_slow);
-		for (int d = 0; d < 2; d++) {
-			struct turn_half *half = &connection->halves[d];
-			struct turn_message *message;
-
-			if (half->open && half->open->cycle == connection->cycle)
-				turn_set_decision(half->open, one_of);
-			TAILQ_FOREACH_REVERSE(message, &half->closed,
-					      turn_messages, in_list)
-			if (message->cycle == connection->cycle)
-				turn_set_decision(message, one_of);
-			else
-				break;
-		}
+		decide_half(half, one_of);
+		decide_half(turn_other(half), one_of);
 	}
 	connection->cycle++;
 	connection->cycle_ns = now_ns;

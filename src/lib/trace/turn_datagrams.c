@@ -12,12 +12,11 @@ static void answer_datagram(struct turn_half *half, int64_t now_ns)
 		last->turn.answer_ns = now_ns;
 }
 
-void turn_take_datagram(struct turn_connection *connection, uint8_t direction,
-			const struct journey_event *event)
+void turn_take_datagram(struct turn_half *half, const struct journey_event *event)
 {
-	struct turn_half *half = &connection->halves[direction];
-	struct turn_place *place = turn_path_find(
-		&connection->path, event->step.netns_inode, event->step.ifindex);
+	struct turn_path *path = &half->connection->path;
+	struct turn_place *place = turn_path_find(path, event->step.netns_inode,
+						  event->step.ifindex);
 	enum turn_stamp stamp;
 
 	if (event->step.point == NETOBS_TRACE_READ)
@@ -30,14 +29,13 @@ void turn_take_datagram(struct turn_connection *connection, uint8_t direction,
 	}
 	if (!place)
 		return;
-	if (turn_path_pass(&connection->path, place, event))
+	if (turn_path_pass(path, place, event))
 		half->uplink = NULL;
-	stamp = turn_stamp_of(half, place, direction, event->step.point);
+	stamp = turn_stamp_of(half, place, event->step.point);
 	if (stamp == STAMP_SENT) {
 		half->is_sender_here = true;
 		turn_note_process(&half->writer, event);
-		answer_datagram(&connection->halves[!direction],
-				event->step.time_ns);
+		answer_datagram(turn_other(half), event->step.time_ns);
 	}
 	turn_set_uplink(half, place, stamp);
 }
@@ -68,14 +66,15 @@ static void count_step(struct netobs_turn *turn,
 	}
 }
 
-void turn_join_datagram(struct turns *turns, struct turn_connection *connection,
+void turn_join_datagram(struct turn_half *half,
 			const struct netobs_journey *journey)
 {
-	const uint8_t direction = journey->direction & 1;
-	struct turn_half *half = &connection->halves[direction];
-	struct turn_message *message = turn_message_new(
-		turns, connection, direction, NETOBS_TURN_MESSAGE, journey->seq,
-		journey->record.time_ns);
+	struct turn_connection *connection = half->connection;
+	const int64_t now_ns = connection->turns->now_ns;
+	const int64_t took_ns = journey->end_ns - journey->record.time_ns;
+	struct turn_message *message =
+		turn_message_new(half, NETOBS_TURN_MESSAGE, journey->seq,
+				 journey->record.time_ns);
 	struct netobs_turn *turn;
 
 	if (!message)
@@ -88,7 +87,7 @@ void turn_join_datagram(struct turns *turns, struct turn_connection *connection,
 			   turn_path_find(&connection->path,
 					  journey->steps[i].netns_inode,
 					  journey->steps[i].ifindex));
-	turn_fill_journey(message, journey, &connection->path);
+	turn_fill_journey(message, journey);
 	half->is_reader_here |= turn->ready_ns || turn->read_ns;
 	if (turn->drops && half->is_sender_here && !turn->sent_ns) {
 		turn->sent_bytes = turn->bytes;
@@ -105,14 +104,11 @@ void turn_join_datagram(struct turns *turns, struct turn_connection *connection,
 		turn_add_span(message->unread, &message->n_unread,
 			      turn->ready_ns, turn->read_ns);
 	message->end = turn->offset + 1;
-	message->closed_ns = message->changed_ns = turns->now_ns;
+	message->closed_ns = message->changed_ns = now_ns;
 	connection->key = journey->ip_id;
-	turn_set_decision(
-		message,
-		turn_decide(connection, journey->end_ns - journey->record.time_ns,
-			    turns->now_ns, 1,
-			    journey->n_drops ||
-				    journey->end_ns - journey->record.time_ns >
-					    2 * connection->mean_ns));
+	turn_set_decision(message,
+			  turn_decide(connection, took_ns, now_ns, 1,
+				      journey->n_drops ||
+					      took_ns > 2 * connection->mean_ns));
 	TAILQ_INSERT_TAIL(&half->closed, message, in_list);
 }

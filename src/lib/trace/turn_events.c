@@ -82,52 +82,48 @@ void turn_note_process(struct turn_process *process,
 	memcpy(process->command, event->step.command, sizeof(process->command));
 }
 
-/* A socket of this host sends in @direction, and receives in the other one. */
-static void note_socket(struct turn_connection *connection, uint8_t direction)
+/* A socket of this host sends in this direction, and receives in the other one. */
+static void note_socket(struct turn_half *half)
 {
-	connection->halves[direction].is_sender_here = true;
-	connection->halves[!direction].is_reader_here = true;
+	half->is_sender_here = true;
+	turn_other(half)->is_reader_here = true;
 }
 
 /* What follows the SYN has come to the server, so its socket can be accepted. */
-static void note_established(struct turn_connection *connection,
-			     uint8_t direction, int64_t now_ns)
+static void note_established(struct turn_half *half, int64_t now_ns)
 {
-	struct turn_message *connect = connection->connect;
+	struct turn_message *connect = half->connection->connect;
 
-	if (connect && connect->turn.direction == direction &&
-	    connect->turn.answer_ns && !connect->turn.ready_ns)
+	if (connect && connect->half == half && connect->turn.answer_ns &&
+	    !connect->turn.ready_ns)
 		connect->turn.ready_ns = now_ns;
 }
 
-/* A process uses the socket that sends in @direction: the server has accepted it. */
-static void note_accepted(struct turn_connection *connection, uint8_t direction,
-			  int64_t now_ns)
+/* A process uses the socket that sends in this direction: the server has accepted it. */
+static void note_accepted(struct turn_half *half, int64_t now_ns)
 {
-	struct turn_message *connect = connection->connect;
+	struct turn_message *connect = half->connection->connect;
 
-	if (connect && connect->turn.direction != direction &&
-	    connect->turn.ready_ns && !connect->turn.read_ns)
+	if (connect && connect->half != half && connect->turn.ready_ns &&
+	    !connect->turn.read_ns)
 		connect->turn.read_ns = now_ns;
 }
 
-/* The process at the socket that sends in @direction writes. */
-static void note_write(struct turns *turns, struct turn_connection *connection,
-		       uint8_t direction, const struct journey_event *event)
+/* The process at the socket that sends in this direction writes. */
+static void note_write(struct turn_half *half, const struct journey_event *event)
 {
-	struct turn_half *half = &connection->halves[direction];
-	const struct turn_half *other = &connection->halves[!direction];
+	const struct turn_half *other = turn_other(half);
 	const int64_t now_ns = event->step.time_ns;
 
-	note_socket(connection, direction);
-	note_accepted(connection, direction, now_ns);
+	note_socket(half);
+	note_accepted(half, now_ns);
 	if (half->doing == TURN_READS)
-		turn_close(turns, connection, !direction,
-			   other->reach[STAMP_READ], now_ns, now_ns);
+		turn_close(turn_other(half), other->reach[STAMP_READ], now_ns,
+			   now_ns);
 	half->doing = TURN_WRITES;
 	/* The call may end after the bytes have been read and answered. */
 	if (!half->has_start || event->end > half->start)
-		turn_open(turns, connection, direction, event->offset, now_ns);
+		turn_open(half, event->offset, now_ns);
 }
 
 void turn_end_unread(struct turn_half *half, int64_t now_ns)
@@ -149,34 +145,29 @@ void turn_end_unread(struct turn_half *half, int64_t now_ns)
 	half->unread_ns = 0;
 }
 
-static void take_read(struct turns *turns, struct turn_connection *connection,
-		      uint8_t direction, const struct journey_event *event)
+static void take_read(struct turn_half *half, const struct journey_event *event)
 {
-	struct turn_half *half = &connection->halves[direction];
-	struct turn_half *own = &connection->halves[!direction];
+	struct turn_half *own = turn_other(half);
 	const int64_t now_ns = event->step.time_ns;
 
-	note_socket(connection, !direction);
-	note_accepted(connection, !direction, now_ns);
+	note_socket(turn_other(half));
+	note_accepted(turn_other(half), now_ns);
 	turn_note_process(&half->reader, event);
 	if (own->doing == TURN_WRITES)
-		turn_close(turns, connection, !direction,
+		turn_close(turn_other(half),
 			   max_i64(own->reach[STAMP_WRITTEN],
 				   own->reach[STAMP_SENT]),
 			   now_ns, 0);
 	own->doing = TURN_READS;
-	turn_open(turns, connection, direction, event->offset, now_ns);
+	turn_open(half, event->offset, now_ns);
 	turn_stamp_bytes(half, STAMP_READ, event);
 	if (half->unread_ns && half->reach[STAMP_READ] >= half->reach[STAMP_READY])
 		turn_end_unread(half, now_ns);
 }
 
-static void take_ready(struct turn_connection *connection, uint8_t direction,
-		       const struct journey_event *event)
+static void take_ready(struct turn_half *half, const struct journey_event *event)
 {
-	struct turn_half *half = &connection->halves[direction];
-
-	note_socket(connection, !direction);
+	note_socket(turn_other(half));
 	turn_stamp_bytes(half, STAMP_READY, event);
 	if (!half->unread_ns && half->reach[STAMP_READY] > half->reach[STAMP_READ])
 		half->unread_ns = event->step.time_ns;
@@ -185,11 +176,10 @@ static void take_ready(struct turn_connection *connection, uint8_t direction,
 /* ---- Interfaces ------------------------------------------------------------------------------ */
 
 /* Another interface comes behind those where bytes were counted as leaving, or in front of those where they arrived. */
-static void count_again(struct turn_connection *connection, uint8_t direction)
+static void count_again(struct turn_half *half)
 {
-	struct turn_half *half = &connection->halves[direction];
 	struct turn_message *const opens[] = { half->open, half->slice,
-					       connection->connect };
+					       half->connection->connect };
 	struct turn_message *message;
 
 	half->uplink = NULL;
@@ -198,7 +188,7 @@ static void count_again(struct turn_connection *connection, uint8_t direction)
 	TAILQ_FOREACH(message, &half->closed, in_list)
 		message->turn.out_bytes = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(opens); i++)
-		if (opens[i] && opens[i]->turn.direction == direction)
+		if (opens[i] && opens[i]->half == half)
 			opens[i]->turn.out_bytes = opens[i]->turn.largest_sent =
 				0;
 }
@@ -210,10 +200,9 @@ static bool is_sending(uint8_t point)
 
 /* What a packet does at an interface, in terms of a message. */
 enum turn_stamp turn_stamp_of(const struct turn_half *half,
-			      struct turn_place *place, uint8_t direction,
-			      uint8_t point)
+			      struct turn_place *place, uint8_t point)
 {
-	const uint8_t bit = (uint8_t)(1 << direction);
+	const uint8_t bit = (uint8_t)(1 << half->direction);
 
 	if (point == NETOBS_TRACE_ARRIVE)
 		place->arrived |= bit;
@@ -237,27 +226,27 @@ void turn_set_uplink(struct turn_half *half, struct turn_place *place,
 		half->uplink = place;
 }
 
-static bool sees_calls(const struct turns *turns)
+static bool sees_calls(const struct turn_half *half)
 {
+	const struct turns *turns = half->connection->turns;
+
 	return !turns->ops.sees_calls || turns->ops.sees_calls(turns->ops.ctx);
 }
 
-static void take_data(struct turns *turns, struct turn_connection *connection,
-		      uint8_t direction, enum turn_stamp stamp,
+static void take_data(struct turn_half *half, enum turn_stamp stamp,
 		      const struct journey_event *event)
 {
-	struct turn_half *half = &connection->halves[direction];
 	const int64_t now_ns = event->step.time_ns;
 
-	if (stamp == STAMP_SENT && !sees_calls(turns) && half->is_sender_here &&
+	if (stamp == STAMP_SENT && !sees_calls(half) && half->is_sender_here &&
 	    event->end > half->reach[STAMP_SENT])
-		note_write(turns, connection, direction, event);
+		note_write(half, event);
 	if (stamp == STAMP_SENT && half->is_sender_here && half->has_start &&
 	    event->end > half->reach[STAMP_SENT])
 		turn_spend_all(half, now_ns);
 	if (!half->is_sender_here && stamp == STAMP_IN &&
 	    (!half->has_start || event->end > half->start))
-		turn_open(turns, connection, direction, event->offset, now_ns);
+		turn_open(half, event->offset, now_ns);
 	count_bytes(half, stamp, event);
 	if (event->step.point != NETOBS_TRACE_BUSY)
 		turn_stamp_bytes(half, stamp, event);
@@ -265,36 +254,31 @@ static void take_data(struct turns *turns, struct turn_connection *connection,
 
 /* ---- Handshakes ------------------------------------------------------------------------------ */
 
-static struct turn_message *get_connect(struct turns *turns,
-					struct turn_connection *connection,
-					uint8_t direction,
+static struct turn_message *get_connect(struct turn_half *half,
 					const struct journey_event *event)
 {
+	struct turn_connection *connection = half->connection;
+
 	if (!connection->connect) {
-		connection->connect = turn_message_new(turns, connection,
-						       direction,
-						       NETOBS_TURN_CONNECT, 0,
-						       event->step.time_ns);
+		connection->connect = turn_message_new(half, NETOBS_TURN_CONNECT,
+						       0, event->step.time_ns);
 		if (connection->connect)
 			connection->connect->turn.seq = event->seq;
 	}
 	return connection->connect;
 }
 
-static void take_syn(struct turns *turns, struct turn_connection *connection,
-		     uint8_t direction, enum turn_stamp stamp,
+static void take_syn(struct turn_half *half, enum turn_stamp stamp,
 		     const struct journey_event *event)
 {
-	struct turn_half *half = &connection->halves[direction];
-	struct turn_message *connect =
-		get_connect(turns, connection, direction, event);
+	struct turn_message *connect = get_connect(half, event);
 	struct netobs_turn *turn = &connect->turn;
 	const int64_t now_ns = event->step.time_ns;
 
 	if (!connect)
 		return;
 	if (now_ns == turn->record.time_ns && is_sending(event->step.point))
-		note_socket(connection, direction);
+		note_socket(half);
 	connect->changed_ns = now_ns;
 	switch (stamp) {
 	case STAMP_SENT:
@@ -318,54 +302,55 @@ static void take_syn(struct turns *turns, struct turn_connection *connection,
 }
 
 /* The answer of the server, in the other direction than the SYN. */
-static void take_syn_ack(struct turn_connection *connection, uint8_t direction,
-			 enum turn_stamp stamp, const struct journey_event *event)
+static void take_syn_ack(struct turn_half *half, enum turn_stamp stamp,
+			 const struct journey_event *event)
 {
-	struct turn_message *connect = connection->connect;
-	struct turn_half *half = &connection->halves[!direction];
+	struct turn_message *connect = half->connection->connect;
 	struct netobs_turn *turn;
 
-	if (!connect || connect->turn.direction == direction)
+	if (!connect || connect->half == half)
 		return;
 	turn = &connect->turn;
 	connect->changed_ns = event->step.time_ns;
 	if (stamp == STAMP_SENT && !turn->answer_ns) {
-		note_socket(connection, direction);
+		note_socket(half);
 		turn->answer_ns = event->step.time_ns;
-	} else if (stamp == STAMP_IN && half->is_sender_here && !turn->in_ns) {
+	} else if (stamp == STAMP_IN && !turn->in_ns &&
+		   turn_other(half)->is_sender_here) {
 		turn->in_ns = event->step.time_ns;
 	}
 }
 
 /* ---- Events ------------------------------------------------------------------------------- */
 
-static void take_hop(struct turns *turns, struct turn_connection *connection,
-		     uint8_t direction, const struct journey_event *event)
+static void take_hop(struct turn_half *half, const struct journey_event *event)
 {
-	struct turn_half *half = &connection->halves[direction];
-	struct turn_place *place = turn_path_find(
-		&connection->path, event->step.netns_inode, event->step.ifindex);
+	struct turn_path *path = &half->connection->path;
+	struct turn_place *place = turn_path_find(path, event->step.netns_inode,
+						  event->step.ifindex);
 	enum turn_stamp stamp;
 
 	if (!place)
 		return;
-	if (turn_path_pass(&connection->path, place, event))
-		count_again(connection, direction);
-	stamp = turn_stamp_of(half, place, direction, event->step.point);
+	if (turn_path_pass(path, place, event))
+		count_again(half);
+	stamp = turn_stamp_of(half, place, event->step.point);
 	if (event->tcp_flags & FLAG_SYN && event->tcp_flags & FLAG_ACK)
-		take_syn_ack(connection, direction, stamp, event);
+		take_syn_ack(half, stamp, event);
 	else if (event->tcp_flags & FLAG_SYN)
-		take_syn(turns, connection, direction, stamp, event);
+		take_syn(half, stamp, event);
 	if (stamp == TURN_STAMPS)
 		return;
 	turn_set_uplink(half, place, stamp);
 	if (event->end > event->offset)
-		take_data(turns, connection, direction, stamp, event);
+		take_data(half, stamp, event);
 }
 
-static bool is_harmless(const struct turns *turns, const struct turn_half *half,
+static bool is_harmless(const struct turn_half *half,
 			const struct journey_event *event)
 {
+	const struct turns *turns = half->connection->turns;
+
 	for (uint32_t i = 0; i < turns->n_harmless; i++)
 		if (turns->harmless[i] == event->reason)
 			return true;
@@ -378,98 +363,86 @@ static bool is_harmless(const struct turns *turns, const struct turn_half *half,
  * Before the first interface, for which it has no event: TCP has sent it, and this host's netfilter has dropped it.
  * Such a SYN may be the first event.
  */
-static bool is_kept_back(const struct turn_connection *connection,
-			 struct turn_half *half,
-			 const struct journey_event *event)
+static bool is_kept_back(struct turn_half *half, const struct journey_event *event)
 {
 	if (event->step.ifindex || half->is_reader_here)
 		return false;
-	if (event->tcp_flags & FLAG_SYN && !connection->connect) {
+	if (event->tcp_flags & FLAG_SYN && !half->connection->connect) {
 		half->is_sender_here = true;
 		turn_note_process(&half->writer, event);
 	}
 	return half->is_sender_here;
 }
 
-static void take_drop(struct turns *turns, struct turn_connection *connection,
-		      uint8_t direction, const struct journey_event *event)
+static void take_drop(struct turn_half *half, const struct journey_event *event)
 {
-	struct turn_half *half = &connection->halves[direction];
 	const bool is_syn = event->tcp_flags & FLAG_SYN;
-	const bool is_sent = is_kept_back(connection, half, event);
+	const bool is_sent = is_kept_back(half, event);
 
-	if (is_harmless(turns, half, event) ||
-	    (is_syn && event->tcp_flags & FLAG_ACK))
+	if (is_harmless(half, event) || (is_syn && event->tcp_flags & FLAG_ACK))
 		return;
 	if (is_syn && is_sent)
-		take_syn(turns, connection, direction, STAMP_SENT, event);
+		take_syn(half, STAMP_SENT, event);
 	if (is_syn)
-		take_syn(turns, connection, direction, TURN_STAMPS, event);
+		take_syn(half, TURN_STAMPS, event);
 	if (event->end <= event->offset)
 		return;
 	if (is_sent)
-		take_data(turns, connection, direction, STAMP_SENT, event);
+		take_data(half, STAMP_SENT, event);
 	count_bytes(half, TURN_STAMPS, event);
 }
 
-static void take_segment(struct turns *turns, struct turn_connection *connection,
-			 uint8_t direction, const struct journey_event *event)
+static void take_segment(struct turn_half *half, const struct journey_event *event)
 {
-	struct turn_half *half = &connection->halves[direction];
-
-	note_socket(connection, !direction);
-	note_established(connection, direction, event->step.time_ns);
-	turn_note_limit(&connection->halves[!direction], event);
+	note_socket(turn_other(half));
+	note_established(half, event->step.time_ns);
+	turn_note_limit(turn_other(half), event);
 	if (event->end <= event->offset)
 		return;
 	if (!half->has_start || event->end > half->start)
-		turn_open(turns, connection, direction, event->offset,
-			  event->step.time_ns);
+		turn_open(half, event->offset, event->step.time_ns);
 	count_bytes(half, STAMP_SEGMENT, event);
 	turn_stamp_bytes(half, STAMP_SEGMENT, event);
 }
 
-void turn_take_stream(struct turns *turns, struct turn_connection *connection,
-		      uint8_t direction, const struct journey_event *event)
+void turn_take_stream(struct turn_half *half, const struct journey_event *event)
 {
-	struct turn_half *half = &connection->halves[direction];
-
 	switch (event->step.point) {
 	case NETOBS_TRACE_SEND:
 		turn_note_limit(half, event);
 		turn_note_process(&half->writer, event);
 		if (event->end > event->offset)
-			note_write(turns, connection, direction, event);
+			note_write(half, event);
 		break;
 	case NETOBS_TRACE_SENT:
 		turn_note_process(&half->writer, event);
-		note_write(turns, connection, direction, event);
+		note_write(half, event);
 		turn_stamp_bytes(half, STAMP_WRITTEN, event);
 		break;
 	case NETOBS_TRACE_SEGMENT:
-		take_segment(turns, connection, direction, event);
+		take_segment(half, event);
 		break;
 	case NETOBS_TRACE_READY:
-		take_ready(connection, direction, event);
+		take_ready(half, event);
 		break;
 	case NETOBS_TRACE_READ:
-		take_read(turns, connection, direction, event);
+		take_read(half, event);
 		break;
 	case NETOBS_TRACE_ACKED:
-		note_socket(connection, direction);
+		note_socket(half);
 		turn_stamp_bytes(half, STAMP_ACKED, event);
 		break;
 	case NETOBS_TRACE_RETRANSMIT:
-		note_socket(connection, direction);
+		note_socket(half);
 		/* Nothing was acknowledged since the last event, and until the next one. */
 		turn_spend(half, NETOBS_TURN_RECOVERY, event->step.time_ns);
 		half->last_limit = NETOBS_TURN_RECOVERY;
 		break;
 	case NETOBS_TRACE_DROP:
-		take_drop(turns, connection, direction, event);
+		take_drop(half, event);
 		break;
 	default:
-		take_hop(turns, connection, direction, event);
+		take_hop(half, event);
 		break;
 	}
 }

@@ -10,12 +10,9 @@ enum {
 
 /* ---- Messages ------------------------------------------------------------------------------ */
 
-struct turn_message *turn_open(struct turns *turns,
-			       struct turn_connection *connection,
-			       uint8_t direction, int64_t offset, int64_t now_ns)
+struct turn_message *turn_open(struct turn_half *half, int64_t offset,
+			       int64_t now_ns)
 {
-	struct turn_half *half = &connection->halves[direction];
-
 	if (half->open)
 		return half->open;
 	if (!half->has_start) {
@@ -24,19 +21,21 @@ struct turn_message *turn_open(struct turns *turns,
 		for (int stamp = 0; stamp < TURN_STAMPS; stamp++)
 			half->reach[stamp] = half->start;
 	}
-	turn_begin_cycle(connection, direction,
-			 connection->first_seq[direction] + (uint32_t)half->start,
+	turn_begin_cycle(half,
+			 half->connection->first_seq[half->direction] +
+				 (uint32_t)half->start,
 			 now_ns);
-	half->open = turn_message_new(turns, connection, direction,
-				      NETOBS_TURN_MESSAGE, half->start, now_ns);
+	half->open =
+		turn_message_new(half, NETOBS_TURN_MESSAGE, half->start, now_ns);
 	memset(half->limits, 0, sizeof(half->limits));
 	half->limit_ns = now_ns;
 	return half->open;
 }
 
-static void note_overlap(struct turn_connection *connection,
-			 struct turn_message *message, bool is_overlap)
+static void note_overlap(struct turn_message *message, bool is_overlap)
 {
+	struct turn_connection *connection = message->half->connection;
+
 	if (is_overlap) {
 		message->turn.record.has |= NETOBS_TURN_HAS_OVERLAP;
 		connection->overlaps = (uint8_t)min_u64(
@@ -56,8 +55,10 @@ static void forget_journey(struct turn_message *message)
 		*turn_stamp_at(&message->turn, stamp) = 0;
 }
 
-void turn_fill_stamps(struct turn_message *message, const struct turn_half *half)
+void turn_fill_stamps(struct turn_message *message)
 {
+	const struct turn_half *half = message->half;
+
 	if (message->journey_end < message->end)
 		forget_journey(message);
 	for (int stamp = 0; stamp < TURN_STAMPS; stamp++) {
@@ -75,10 +76,9 @@ void turn_set_length(struct turn_message *message, int64_t end)
 }
 
 /* The message ends before @end. @answer_ns: its reader writes; 0: its writer reads */
-void turn_close(struct turns *turns, struct turn_connection *connection,
-		uint8_t direction, int64_t end, int64_t now_ns, int64_t answer_ns)
+void turn_close(struct turn_half *half, int64_t end, int64_t now_ns,
+		int64_t answer_ns)
 {
-	struct turn_half *half = &connection->halves[direction];
 	struct turn_message *message = half->open;
 	const int64_t come =
 		max_i64(half->reach[STAMP_SEGMENT], half->reach[STAMP_READY]);
@@ -89,13 +89,13 @@ void turn_close(struct turns *turns, struct turn_connection *connection,
 	message->closed_ns = now_ns;
 	message->turn.answer_ns = answer_ns;
 	turn_set_length(message, end);
-	turn_fill_stamps(message, half);
-	note_overlap(connection, message, half->is_reader_here && come > end);
+	turn_fill_stamps(message);
+	note_overlap(message, half->is_reader_here && come > end);
 	TAILQ_INSERT_TAIL(&half->closed, message, in_list);
 	half->open = NULL;
 	/* The next one has begun already. */
 	if (come > end)
-		turn_open(turns, connection, direction, end, now_ns);
+		turn_open(half, end, now_ns);
 }
 
 /* A stamp of the bytes of an event: their messages may have ended. */

@@ -67,9 +67,9 @@ static void fill_step(struct netobs_turn *turn,
 }
 
 void turn_fill_journey(struct turn_message *message,
-		       const struct netobs_journey *journey,
-		       const struct turn_path *path)
+		       const struct netobs_journey *journey)
 {
+	const struct turn_path *path = &message->half->connection->path;
 	struct netobs_turn *turn = &message->turn;
 
 	message->has_journey = true;
@@ -173,7 +173,7 @@ static void fill_last_time(struct netobs_turn *turn)
 	turn->end_ns = max_i64(turn->end_ns, turn->record.time_ns);
 }
 
-void turn_fill_end(struct turn_message *message, const struct turns_ops *ops)
+static void fill_end(struct turn_message *message, const struct turns_ops *ops)
 {
 	struct netobs_turn *turn = &message->turn;
 
@@ -195,11 +195,10 @@ static void name_process(const struct turn_process *process, uint32_t *pid,
 }
 
 /* Who has not read yet may have written. */
-static void fill_processes(struct netobs_turn *turn, const struct turn_half *half,
-			   const struct turn_half *other)
+static void fill_processes(struct netobs_turn *turn, const struct turn_half *half)
 {
-	const struct turn_process *reader = half->reader.pid ? &half->reader :
-							       &other->writer;
+	const struct turn_process *reader =
+		half->reader.pid ? &half->reader : &turn_other(half)->writer;
 	const struct turn_process *own = half->is_sender_here ? &half->writer :
 								reader;
 
@@ -234,10 +233,9 @@ static void fill_uplink(struct netobs_turn *turn, const struct turn_half *half)
 	turn->wire_dst_port = tuple->dst_port;
 }
 
-static void fill_connection(struct netobs_turn *turn,
-			    const struct turn_connection *connection)
+static void fill_connection(struct netobs_turn *turn, const struct turn_half *half)
 {
-	const struct turn_half *half = &connection->halves[turn->direction];
+	const struct turn_connection *connection = half->connection;
 
 	turn->connection = connection->id;
 	turn->protocol = connection->protocol;
@@ -255,24 +253,23 @@ static void fill_connection(struct netobs_turn *turn,
 	turn->src_port = half->tuple.src_port;
 	turn->dst_port = half->tuple.dst_port;
 	fill_uplink(turn, half);
-	fill_processes(turn, half, &connection->halves[!turn->direction]);
+	fill_processes(turn, half);
 }
 
-struct turn_message *turn_message_new(struct turns *turns,
-				      struct turn_connection *connection,
-				      uint8_t direction, uint8_t kind,
+struct turn_message *turn_message_new(struct turn_half *half, uint8_t kind,
 				      int64_t offset, int64_t now_ns)
 {
 	struct turn_message *message = calloc(1, sizeof(*message));
 
 	if (!message)
 		return NULL;
+	message->half = half;
 	message->turn = (struct netobs_turn){
 		.record = { .sz = sizeof(message->turn),
 			    .type = NETOBS_RECORD_TURN,
 			    .time_ns = now_ns },
 		.offset = offset,
-		.direction = direction,
+		.direction = half->direction,
 		.kind = kind,
 		.one_of = 1,
 		.unknown_parts = (1U << NETOBS_JOURNEY_PARTS) - 1,
@@ -280,21 +277,22 @@ struct turn_message *turn_message_new(struct turns *turns,
 	message->end = INT64_MAX;
 	message->journey_end = INT64_MIN;
 	message->changed_ns = message->told_ns = now_ns;
-	message->cycle = connection->cycle;
-	turns->n_held++;
+	message->cycle = half->connection->cycle;
+	half->connection->turns->n_held++;
 	return message;
 }
 
-void turn_message_free(struct turns *turns, struct turn_message *message)
+void turn_message_free(struct turn_message *message)
 {
-	turns->n_held -= !!message;
+	if (message)
+		message->half->connection->turns->n_held--;
 	free(message);
 }
 
 /* The time until now belongs to the last limit, as the next one is not known yet. */
-static void add_rest(struct turn_message *copy, const struct turn_half *half,
-		     int64_t now_ns)
+static void add_rest(struct turn_message *copy, int64_t now_ns)
 {
+	const struct turn_half *half = copy->half;
 	struct netobs_turn *turn = &copy->turn;
 
 	if (half->unread_ns)
@@ -310,20 +308,19 @@ static void add_rest(struct turn_message *copy, const struct turn_half *half,
 			(uint64_t)(now_ns - half->limit_ns);
 }
 
-/* @now_ns: 0: it has ended */
-void turn_deliver(struct turns *turns, struct turn_connection *connection,
-		  struct turn_message *message, int64_t now_ns)
+void turn_deliver(struct turn_message *message, int64_t now_ns)
 {
-	const struct turn_half *half = turn_half_of(connection, message);
+	const struct turn_half *half = message->half;
+	const struct turns_ops *ops = &half->connection->turns->ops;
 	const struct netobs_turn *turn = &message->turn;
 	struct turn_message copy = *message;
 
-	fill_connection(&copy.turn, connection);
+	fill_connection(&copy.turn, half);
 	if (turn->kind == NETOBS_TURN_CONNECT && turn->ready_ns)
 		turn_add_span(copy.unread, &copy.n_unread, turn->ready_ns,
 			      turn->read_ns ?: now_ns);
 	if (now_ns && message->turn.kind == NETOBS_TURN_MESSAGE)
-		add_rest(&copy, half, now_ns);
+		add_rest(&copy, now_ns);
 	if (now_ns)
 		copy.turn.end_ns = now_ns;
 	else
@@ -333,6 +330,6 @@ void turn_deliver(struct turns *turns, struct turn_connection *connection,
 	if (half->has_limits && half->is_sender_here &&
 	    copy.turn.kind != NETOBS_TURN_CONNECT)
 		copy.turn.record.has |= NETOBS_TURN_HAS_LIMITS;
-	turn_fill_end(&copy, &turns->ops);
-	turns->ops.on_turn(&copy.turn, turns->ops.ctx);
+	fill_end(&copy, ops);
+	ops->on_turn(&copy.turn, ops->ctx);
 }

@@ -81,6 +81,7 @@ struct turn_span {
 /* A message, or a slice, or a handshake, with the record that it becomes. */
 struct turn_message {
 	TAILQ_ENTRY(turn_message) in_list;
+	struct turn_half *half;
 	struct netobs_turn turn;
 	int64_t end; /* offset behind the last byte; INT64_MAX: not known yet */
 	int64_t closed_ns, changed_ns, told_ns; /* 0: not yet */
@@ -104,11 +105,7 @@ void turn_add_span(struct turn_span *spans, uint32_t *n, int64_t from_ns,
 
 /** Set what the journey tells of the last byte, which it has. */
 void turn_fill_journey(struct turn_message *message,
-		       const struct netobs_journey *journey,
-		       const struct turn_path *path);
-
-/** Set what follows from all else, and the states of threads, before the record is delivered. */
-void turn_fill_end(struct turn_message *message, const struct turns_ops *ops);
+		       const struct netobs_journey *journey);
 
 /* ---- Directions and connections ------------------------------------------------------------- */
 
@@ -127,6 +124,8 @@ struct turn_process {
 
 /* A direction of a connection, and the socket that sends in it. */
 struct turn_half {
+	struct turn_connection *connection;
+	uint8_t direction;
 	struct turn_message *open; /* begins at @start */
 	struct turn_messages closed;
 	struct turn_message *slice; /* NULL: messages end often enough */
@@ -153,6 +152,7 @@ struct turn_half {
 };
 
 struct turn_connection {
+	struct turns *turns;
 	uint64_t id;
 	struct turn_half halves[2];
 	struct turn_path path;
@@ -182,11 +182,9 @@ struct turns {
 	uint32_t n_harmless;
 };
 
-static inline const struct turn_half *
-turn_half_of(const struct turn_connection *connection,
-	     const struct turn_message *message)
+static inline struct turn_half *turn_other(const struct turn_half *half)
 {
-	return &connection->halves[message->turn.direction];
+	return &half->connection->halves[!half->direction];
 }
 
 static inline void turn_set_decision(struct turn_message *message, uint32_t one_of)
@@ -195,23 +193,20 @@ static inline void turn_set_decision(struct turn_message *message, uint32_t one_
 	message->turn.one_of = one_of;
 }
 
-static inline bool turn_has_turns(const struct turn_connection *connection)
+static inline bool turn_has_turns(const struct turn_half *half)
 {
-	return connection->overlaps < TURN_OVERLAPS;
+	return half->connection->overlaps < TURN_OVERLAPS;
 }
 
 /** @return a message, slice or handshake that begins; NULL: no memory */
-struct turn_message *turn_message_new(struct turns *turns,
-				      struct turn_connection *connection,
-				      uint8_t direction, uint8_t kind,
+struct turn_message *turn_message_new(struct turn_half *half, uint8_t kind,
 				      int64_t offset, int64_t now_ns);
 
 /** @message: or NULL */
-void turn_message_free(struct turns *turns, struct turn_message *message);
+void turn_message_free(struct turn_message *message);
 
 /** Deliver its record. @now_ns: 0: it has ended */
-void turn_deliver(struct turns *turns, struct turn_connection *connection,
-		  struct turn_message *message, int64_t now_ns);
+void turn_deliver(struct turn_message *message, int64_t now_ns);
 
 /** @return whether so many records are within the limit; then they are paid for */
 bool turn_pay(struct turn_connection *connection, uint32_t n_records,
@@ -222,24 +217,21 @@ uint32_t turn_decide(struct turn_connection *connection, int64_t took_ns,
 		     int64_t now_ns, uint32_t n_records, bool is_slow);
 
 /** A message begins: of requests, the turn before it is over, and it is decided about its records. */
-void turn_begin_cycle(struct turn_connection *connection, uint8_t direction,
-		      uint32_t seq, int64_t now_ns);
+void turn_begin_cycle(struct turn_half *half, uint32_t seq, int64_t now_ns);
 
 /** @return the message of the direction that has not ended, which may begin now; NULL: no memory */
-struct turn_message *turn_open(struct turns *turns,
-			       struct turn_connection *connection,
-			       uint8_t direction, int64_t offset, int64_t now_ns);
+struct turn_message *turn_open(struct turn_half *half, int64_t offset,
+			       int64_t now_ns);
 
 /** End the message before @end. @answer_ns: its reader writes; 0: its writer reads */
-void turn_close(struct turns *turns, struct turn_connection *connection,
-		uint8_t direction, int64_t end, int64_t now_ns,
+void turn_close(struct turn_half *half, int64_t end, int64_t now_ns,
 		int64_t answer_ns);
 
 /** Set the length, up to @end. */
 void turn_set_length(struct turn_message *message, int64_t end);
 
 /** Set the stamps of the last byte, as far as it has come. */
-void turn_fill_stamps(struct turn_message *message, const struct turn_half *half);
+void turn_fill_stamps(struct turn_message *message);
 
 /** Set a stamp of the bytes of an event, whose messages may have ended. */
 void turn_stamp_bytes(struct turn_half *half, enum turn_stamp stamp,
@@ -264,23 +256,21 @@ void turn_end_unread(struct turn_half *half, int64_t now_ns);
 
 /** @return what a packet at an interface is for a message; TURN_STAMPS: nothing */
 enum turn_stamp turn_stamp_of(const struct turn_half *half,
-			      struct turn_place *place, uint8_t direction,
-			      uint8_t point);
+			      struct turn_place *place, uint8_t point);
 
 /** Set the uplink, if it is there. */
 void turn_set_uplink(struct turn_half *half, struct turn_place *place,
 		     enum turn_stamp stamp);
 
 /** Take an event of TCP. */
-void turn_take_stream(struct turns *turns, struct turn_connection *connection,
-		      uint8_t direction, const struct journey_event *event);
+void turn_take_stream(struct turn_half *half, const struct journey_event *event);
 
 /** Take an event of a datagram. */
-void turn_take_datagram(struct turn_connection *connection, uint8_t direction,
+void turn_take_datagram(struct turn_half *half,
 			const struct journey_event *event);
 
 /** Make a message of the journey of a datagram. */
-void turn_join_datagram(struct turns *turns, struct turn_connection *connection,
+void turn_join_datagram(struct turn_half *half,
 			const struct netobs_journey *journey);
 
 #endif

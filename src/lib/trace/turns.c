@@ -48,19 +48,19 @@ void turns_join(struct turns *turns, const struct netobs_journey *journey)
 
 	if (!connection)
 		return;
+	half = &connection->halves[journey->direction & 1];
 	if (connection->protocol != IPPROTO_TCP) {
-		turn_join_datagram(turns, connection, journey);
+		turn_join_datagram(half, journey);
 		return;
 	}
-	half = &connection->halves[journey->direction & 1];
 	if (half->slice)
 		sum_parts(half, journey);
 	TAILQ_FOREACH(message, &half->closed, in_list)
 		if (message->end > journey->offset && message->end <= end)
-			turn_fill_journey(message, journey, &connection->path);
+			turn_fill_journey(message, journey);
 	/* The last one before the message ends has its last byte. */
 	if (half->open && end > half->open->turn.offset)
-		turn_fill_journey(half->open, journey, &connection->path);
+		turn_fill_journey(half->open, journey);
 }
 
 /* ---- Connections ---------------------------------------------------------------------------- */
@@ -70,15 +70,16 @@ void turns_take(const struct journey_event *event, void *ctx)
 	struct turns *turns = ctx;
 	struct turn_connection *connection =
 		find_connection(turns, event->direction->ends.connection);
-	const uint8_t direction = event->direction->ends.direction & 1;
+	struct turn_half *half;
 
 	if (!connection)
 		return;
+	half = &connection->halves[event->direction->ends.direction & 1];
 	turns->now_ns = max_i64(turns->now_ns, event->step.time_ns);
 	if (connection->protocol == IPPROTO_TCP)
-		turn_take_stream(turns, connection, direction, event);
+		turn_take_stream(half, event);
 	else
-		turn_take_datagram(connection, direction, event);
+		turn_take_datagram(half, event);
 }
 
 static struct turn_connection *
@@ -98,8 +99,12 @@ get_connection(struct turns *turns, const struct netobs_trace_event *event)
 	}
 	connection->id = event->connection;
 	connection->protocol = event->protocol ?: IPPROTO_TCP;
-	TAILQ_INIT(&connection->halves[0].closed);
-	TAILQ_INIT(&connection->halves[1].closed);
+	connection->turns = turns;
+	for (uint8_t d = 0; d < 2; d++) {
+		connection->halves[d].connection = connection;
+		connection->halves[d].direction = d;
+		TAILQ_INIT(&connection->halves[d].closed);
+	}
 	return connection;
 }
 
@@ -182,16 +187,15 @@ int turns_note(struct turns *turns, const struct netobs_trace_event *event)
 
 /* ---- Time passes ------------------------------------------------------------------------------ */
 
-static void remove_message(struct turns *turns, struct turn_half *half,
-			   struct turn_message *message)
+static void remove_message(struct turn_message *message)
 {
-	TAILQ_REMOVE(&half->closed, message, in_list);
-	turn_message_free(turns, message);
+	TAILQ_REMOVE(&message->half->closed, message, in_list);
+	turn_message_free(message);
 }
 
-static bool is_given_up(const struct turn_half *half,
-			const struct turn_message *message, int64_t now_ns)
+static bool is_given_up(const struct turn_message *message, int64_t now_ns)
 {
+	const struct turn_half *half = message->half;
 	const bool can_be_read = half->unread_ns &&
 				 half->reach[STAMP_READ] < message->end;
 
@@ -199,14 +203,13 @@ static bool is_given_up(const struct turn_half *half,
 }
 
 /* @return whether it was delivered for the last time, or left out */
-static bool advance_closed(struct turns *turns,
-			   struct turn_connection *connection,
-			   struct turn_message *message, int64_t now_ns)
+static bool advance_closed(struct turn_message *message, int64_t now_ns)
 {
 	const int64_t age_ns = now_ns - message->closed_ns;
 	const bool is_late = age_ns > REPEAT_NS;
+	struct turns *turns = message->half->connection->turns;
 
-	if (!turn_has_turns(connection))
+	if (!turn_has_turns(message->half))
 		return true;
 	if (message->is_decided && !message->turn.one_of) {
 		turns->n_thinned++;
@@ -214,26 +217,24 @@ static bool advance_closed(struct turns *turns,
 	}
 	if ((message->has_journey && age_ns >= HOLD_NS &&
 	     (message->is_decided || is_late)) ||
-	    is_given_up(turn_half_of(connection, message), message, now_ns) ||
-	    turns->n_held > TURNS_HELD_MAX) {
-		turn_deliver(turns, connection, message, 0);
+	    is_given_up(message, now_ns) || turns->n_held > TURNS_HELD_MAX) {
+		turn_deliver(message, 0);
 		return true;
 	}
 	if (now_ns - message->told_ns > REPEAT_NS) {
 		message->told_ns = now_ns;
-		turn_deliver(turns, connection, message, now_ns);
+		turn_deliver(message, now_ns);
 	}
 	return false;
 }
 
 /* The bytes so far: the last one may be anywhere. */
-static void advance_open(struct turns *turns, struct turn_connection *connection,
-			 struct turn_half *half, int64_t now_ns)
+static void advance_open(struct turn_half *half, int64_t now_ns)
 {
 	struct turn_message *message = half->open, copy;
 
 	if (now_ns - message->told_ns <= REPEAT_NS ||
-	    is_given_up(half, message, now_ns) || !turn_has_turns(connection))
+	    is_given_up(message, now_ns) || !turn_has_turns(half))
 		return;
 	message->told_ns = now_ns;
 	copy = *message;
@@ -241,12 +242,11 @@ static void advance_open(struct turns *turns, struct turn_connection *connection
 	for (int stamp = 0; stamp < TURN_STAMPS; stamp++)
 		copy.end = max_i64(copy.end, half->reach[stamp]);
 	turn_set_length(&copy, copy.end);
-	turn_fill_stamps(&copy, half);
-	turn_deliver(turns, connection, &copy, now_ns);
+	turn_fill_stamps(&copy);
+	turn_deliver(&copy, now_ns);
 }
 
-static void end_slice(struct turns *turns, struct turn_connection *connection,
-		      struct turn_half *half, int64_t now_ns)
+static void end_slice(struct turn_half *half, int64_t now_ns)
 {
 	struct turn_message *slice = half->slice;
 	struct netobs_turn *turn = &slice->turn;
@@ -265,21 +265,17 @@ static void end_slice(struct turns *turns, struct turn_connection *connection,
 						 (double)half->part_bytes);
 	if (!half->part_bytes)
 		turn->unknown_parts = (1U << NETOBS_JOURNEY_PARTS) - 1;
-	if (!turn_has_turns(connection))
+	if (!turn_has_turns(half))
 		turn->record.has |= NETOBS_TURN_HAS_OVERLAP;
 	turn->end_ns = now_ns;
-	turn_deliver(turns, connection, slice, 0);
-	turn_message_free(turns, slice);
+	turn_deliver(slice, 0);
+	turn_message_free(slice);
 	half->slice = NULL;
 }
 
-static void begin_slice(struct turns *turns, struct turn_connection *connection,
-			uint8_t direction, int64_t now_ns)
+static void begin_slice(struct turn_half *half, int64_t now_ns)
 {
-	struct turn_half *half = &connection->halves[direction];
-
-	half->slice = turn_message_new(turns, connection, direction,
-				       NETOBS_TURN_SLICE,
+	half->slice = turn_message_new(half, NETOBS_TURN_SLICE,
 				       half->is_sender_here ?
 					       half->reach[STAMP_SENT] :
 					       half->reach[STAMP_SEGMENT],
@@ -291,20 +287,18 @@ static void begin_slice(struct turns *turns, struct turn_connection *connection,
 }
 
 /* A message has been on its way for a second, and bytes have moved since. */
-static bool is_stream(const struct turn_connection *connection,
-		      const struct turn_half *half, int64_t now_ns)
+static bool is_stream(const struct turn_half *half, int64_t now_ns)
 {
 	if (!half->has_start)
 		return false;
-	if (!turn_has_turns(connection))
+	if (!turn_has_turns(half))
 		return half->open || !TAILQ_EMPTY(&half->closed);
 	return half->open &&
 	       now_ns - half->open->turn.record.time_ns > REPEAT_NS &&
 	       now_ns - half->open->changed_ns < REPEAT_NS;
 }
 
-static void advance_slices(struct turns *turns,
-			   struct turn_connection *connection, int64_t now_ns)
+static void advance_slices(struct turn_connection *connection, int64_t now_ns)
 {
 	const int64_t age_ns = now_ns - connection->ticked_ns;
 	const uint32_t n =
@@ -318,9 +312,9 @@ static void advance_slices(struct turns *turns,
 		struct turn_half *half = &connection->halves[d];
 
 		if (half->slice)
-			end_slice(turns, connection, half, now_ns);
-		if (is_stream(connection, half, now_ns))
-			begin_slice(turns, connection, d, now_ns);
+			end_slice(half, now_ns);
+		if (is_stream(half, now_ns))
+			begin_slice(half, now_ns);
 	}
 }
 
@@ -332,35 +326,33 @@ static bool is_handshake_over(const struct turn_connection *connection)
 {
 	const struct turn_message *connect = connection->connect;
 	const struct netobs_turn *turn = &connect->turn;
-	const struct turn_half *half = turn_half_of(connection, connect);
+	const struct turn_half *half = connect->half;
 
 	if (half->is_reader_here)
 		return turn->ready_ns && (turn->read_ns || !half->unread_ns);
 	return half->is_sender_here && turn->in_ns;
 }
 
-static void advance_connect(struct turns *turns,
-			    struct turn_connection *connection, int64_t now_ns)
+static void advance_connect(struct turn_connection *connection, int64_t now_ns)
 {
 	struct turn_message *connect = connection->connect;
 	const bool is_over = is_handshake_over(connection);
 
 	if ((is_over && now_ns - connect->changed_ns > HOLD_NS) ||
-	    is_given_up(turn_half_of(connection, connect), connect, now_ns)) {
-		turn_deliver(turns, connection, connect, 0);
-		turn_message_free(turns, connect);
+	    is_given_up(connect, now_ns)) {
+		turn_deliver(connect, 0);
+		turn_message_free(connect);
 		connection->connect = NULL;
 	} else if (!is_over && now_ns - connect->told_ns > REPEAT_NS) {
 		connect->told_ns = now_ns;
-		turn_deliver(turns, connection, connect, now_ns);
+		turn_deliver(connect, now_ns);
 	}
 }
 
-static void advance_connection(struct turns *turns,
-			       struct turn_connection *connection, int64_t now_ns)
+static void advance_connection(struct turn_connection *connection, int64_t now_ns)
 {
 	if (connection->connect)
-		advance_connect(turns, connection, now_ns);
+		advance_connect(connection, now_ns);
 	for (int d = 0; d < 2; d++) {
 		struct turn_half *half = &connection->halves[d];
 		struct turn_message *message, *next;
@@ -368,13 +360,13 @@ static void advance_connection(struct turns *turns,
 		for (message = TAILQ_FIRST(&half->closed); message;
 		     message = next) {
 			next = TAILQ_NEXT(message, in_list);
-			if (advance_closed(turns, connection, message, now_ns))
-				remove_message(turns, half, message);
+			if (advance_closed(message, now_ns))
+				remove_message(message);
 		}
 		if (half->open)
-			advance_open(turns, connection, half, now_ns);
+			advance_open(half, now_ns);
 	}
-	advance_slices(turns, connection, now_ns);
+	advance_slices(connection, now_ns);
 }
 
 static struct turn_connection *connection_at(const struct turns *turns, uint32_t i)
@@ -392,61 +384,60 @@ void turns_advance(struct turns *turns, int64_t now_ns)
 	now_ns = max_i64(turns->now_ns, now_ns - LATE_NS);
 	turns->now_ns = now_ns;
 	for (uint32_t i = 0; i < turns->connections.n; i++)
-		advance_connection(turns, connection_at(turns, i), now_ns);
+		advance_connection(connection_at(turns, i), now_ns);
 }
 
 /* ---- The end ---------------------------------------------------------------------------------- */
 
-static void remove_connection(struct turns *turns,
-			      struct turn_connection *connection)
+static void remove_connection(struct turn_connection *connection)
 {
+	struct turns *turns = connection->turns;
+
 	for (int d = 0; d < 2; d++) {
 		struct turn_half *half = &connection->halves[d];
 
 		while (!TAILQ_EMPTY(&half->closed))
-			remove_message(turns, half, TAILQ_FIRST(&half->closed));
-		turn_message_free(turns, half->open);
-		turn_message_free(turns, half->slice);
+			remove_message(TAILQ_FIRST(&half->closed));
+		turn_message_free(half->open);
+		turn_message_free(half->slice);
 	}
-	turn_message_free(turns, connection->connect);
+	turn_message_free(connection->connect);
 	slots_remove(&turns->connections, &connection->id);
 	if (turns->last == connection)
 		turns->last = NULL;
 	free(connection);
 }
 
-static void end_half(struct turns *turns, struct turn_connection *connection,
-		     uint8_t direction)
+static void end_half(struct turn_half *half)
 {
-	struct turn_half *half = &connection->halves[direction];
+	const int64_t now_ns = half->connection->turns->now_ns;
 	int64_t end = INT64_MIN;
 	struct turn_message *message;
 
 	for (int stamp = 0; stamp < TURN_STAMPS; stamp++)
 		end = max_i64(end, half->reach[stamp]);
-	turn_close(turns, connection, direction, end, turns->now_ns, 0);
+	turn_close(half, end, now_ns, 0);
 	TAILQ_FOREACH(message, &half->closed, in_list)
-		if (turn_has_turns(connection) && message->turn.one_of)
-			turn_deliver(turns, connection, message, 0);
+		if (turn_has_turns(half) && message->turn.one_of)
+			turn_deliver(message, 0);
 	if (half->slice)
-		end_slice(turns, connection, half, turns->now_ns);
+		end_slice(half, now_ns);
 }
 
-static void end_connection(struct turns *turns, struct turn_connection *connection)
+static void end_connection(struct turn_connection *connection)
 {
 	if (connection->connect)
-		turn_deliver(turns, connection, connection->connect, 0);
-	end_half(turns, connection, 0);
-	end_half(turns, connection, 1);
-	remove_connection(turns, connection);
+		turn_deliver(connection->connect, 0);
+	end_half(&connection->halves[0]);
+	end_half(&connection->halves[1]);
+	remove_connection(connection);
 }
 
 static void end_all(struct turns *turns,
-		    void (*end)(struct turns *turns,
-				struct turn_connection *connection))
+		    void (*end)(struct turn_connection *connection))
 {
 	while (turns->connections.n)
-		end(turns, connection_at(turns, 0));
+		end(connection_at(turns, 0));
 }
 
 void turns_end(struct turns *turns, uint64_t connection)
@@ -459,7 +450,7 @@ void turns_end(struct turns *turns, uint64_t connection)
 	}
 	found = find_connection(turns, connection);
 	if (found)
-		end_connection(turns, found);
+		end_connection(found);
 }
 
 uint64_t turns_count_thinned(const struct turns *turns)
