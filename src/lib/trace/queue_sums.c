@@ -29,25 +29,35 @@ void queue_sums_add(struct queue_sums *sums, const struct queue_bucket *bucket)
 	}
 }
 
-uint32_t queue_sums_largest(const struct queue_sums *sums,
-			    struct queue_sum ret_largest[NETOBS_QUEUE_SHARES_MAX])
+struct netobs_queue_share *queue_add_largest(struct netobs_queue *queue,
+					     uint64_t amount)
 {
-	uint32_t n = 0;
+	struct netobs_queue_share *shares = queue->shares;
+	uint32_t i = queue->n_shares;
 
+	while (i && shares[i - 1].amount < amount)
+		i--;
+	if (i == NETOBS_QUEUE_SHARES_MAX)
+		return NULL;
+	queue->n_shares += queue->n_shares < NETOBS_QUEUE_SHARES_MAX;
+	memmove(&shares[i + 1], &shares[i],
+		(queue->n_shares - 1 - i) * sizeof(*shares));
+	shares[i] = (struct netobs_queue_share){ .amount = amount };
+	return &shares[i];
+}
+
+uint32_t queue_sums_fill(const struct queue_sums *sums, struct netobs_queue *queue)
+{
+	queue->rest = queue->amount = sums->bytes;
 	for (uint32_t i = 0; i < sums->flows.n; i++) {
 		const struct queue_sum *sum = slots_at(&sums->flows, i);
-		uint32_t at = n;
+		struct netobs_queue_share *share =
+			queue_add_largest(queue, sum->bytes);
 
-		while (at && ret_largest[at - 1].bytes < sum->bytes)
-			at--;
-		if (at == NETOBS_QUEUE_SHARES_MAX)
-			continue;
-		n += n < NETOBS_QUEUE_SHARES_MAX;
-		memmove(&ret_largest[at + 1], &ret_largest[at],
-			(n - 1 - at) * sizeof(*sum));
-		ret_largest[at] = *sum;
+		if (share)
+			share->pid = sum->id;
 	}
-	return n;
+	return queue->n_shares;
 }
 
 void queue_sums_clear(struct queue_sums *sums)

@@ -26,9 +26,17 @@ struct queue_sums {
 /** Add a bucket. Without memory, its flows are in the bytes alone. */
 void queue_sums_add(struct queue_sums *sums, const struct queue_bucket *bucket);
 
-/** @return how many flows have most bytes, the first one most: NETOBS_QUEUE_SHARES_MAX at most */
-uint32_t queue_sums_largest(const struct queue_sums *sums,
-			    struct queue_sum ret_largest[NETOBS_QUEUE_SHARES_MAX]);
+/** Add a share in its place, the largest first. @return zeroes but for the amount; NULL: others are larger */
+struct netobs_queue_share *queue_add_largest(struct netobs_queue *queue,
+					     uint64_t amount);
+
+/**
+ * Set amount and rest, which is all yet, and add the flows with most bytes, with their numbers in the place of pids.
+ *
+ * @return how many of them there are
+ */
+uint32_t queue_sums_fill(const struct queue_sums *sums,
+			 struct netobs_queue *queue);
 
 /** Begin again; the memory stays. */
 void queue_sums_clear(struct queue_sums *sums);

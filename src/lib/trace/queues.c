@@ -65,39 +65,39 @@ static bool is_traced(const struct queues *queues, const struct queue_flow *flow
 }
 
 /* @return false: the flow is not known any more */
-static bool fill_share(struct queues *queues, const struct queue_sum *sum,
-		       struct netobs_queue_share *share)
+static bool fill_share(struct queues *queues, struct netobs_queue_share *share)
 {
+	const uint32_t id = share->pid;
 	const struct queue_flow *flow;
 	struct queue_sender sender;
 
-	if (bpf_map_lookup_elem(queues->senders_fd, &sum->id, &sender))
+	if (bpf_map_lookup_elem(queues->senders_fd, &id, &sender))
 		return false;
 	flow = &sender.flow;
-	*share = (struct netobs_queue_share){
-		.src_port = flow->src_port,
-		.dst_port = flow->dst_port,
-		.protocol = flow->proto,
-		.is_traced = is_traced(queues, flow),
-		.amount = sum->bytes,
-	};
 	memcpy(share->src, flow->src.bytes, sizeof(share->src));
 	memcpy(share->dst, flow->dst.bytes, sizeof(share->dst));
-	queue_owners_name(&queues->owners, queues->programs, sum->id, &sender,
-			  share);
+	share->src_port = flow->src_port;
+	share->dst_port = flow->dst_port;
+	share->protocol = flow->proto;
+	share->is_traced = is_traced(queues, flow);
+	queue_owners_name(&queues->owners, queues->programs, id, &sender, share);
 	return true;
 }
 
 static void fill_shares(struct queues *queues, struct netobs_queue *queue)
 {
-	struct queue_sum largest[NETOBS_QUEUE_SHARES_MAX];
-	const uint32_t n = queue_sums_largest(&queues->sums, largest);
+	const uint32_t n_found = queue_sums_fill(&queues->sums, queue);
 
-	queue->rest = queue->amount = queues->sums.bytes;
-	for (uint32_t i = 0; i < n; i++)
-		if (fill_share(queues, &largest[i],
-			       &queue->shares[queue->n_shares]))
-			queue->rest -= queue->shares[queue->n_shares++].amount;
+	queue->n_shares = 0;
+	for (uint32_t i = 0; i < n_found; i++) {
+		struct netobs_queue_share share = queue->shares[i];
+
+		queue->shares[i] = (struct netobs_queue_share){ 0 };
+		if (!fill_share(queues, &share))
+			continue;
+		queue->shares[queue->n_shares++] = share;
+		queue->rest -= share.amount;
+	}
 }
 
 /* Deliver the sums of @n buckets from number @first on, each of a time of 2^@shift ns. */

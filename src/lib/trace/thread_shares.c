@@ -2,6 +2,7 @@
 #include "thread_sums.h"
 
 #include "base/util.h"
+#include "queue_sums.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -75,24 +76,17 @@ void thread_shares_read(struct thread_shares *shares, int fd, int64_t now_ns)
 		add(shares, &keys[i], &values[i], now_ns);
 }
 
-/* Put it in its place among the largest ones, of which the last may have to go. */
-static void insert(struct netobs_queue *queue, const struct thread_share *from)
+static void add_process(struct netobs_queue *queue,
+			const struct thread_share *from)
 {
-	struct netobs_queue_share *shares = queue->shares;
-	uint32_t i = queue->n_shares;
+	struct netobs_queue_share *share =
+		queue_add_largest(queue, from->share.ns);
 
 	queue->amount += from->share.ns;
-	while (i && shares[i - 1].amount < from->share.ns)
-		i--;
-	if (i == NETOBS_QUEUE_SHARES_MAX)
+	if (!share)
 		return;
-	if (queue->n_shares < NETOBS_QUEUE_SHARES_MAX)
-		queue->n_shares++;
-	memmove(&shares[i + 1], &shares[i],
-		(queue->n_shares - 1 - i) * sizeof(*shares));
-	shares[i] = (struct netobs_queue_share){ .pid = from->key.pid,
-						 .amount = from->share.ns };
-	memcpy(shares[i].command, from->share.command, sizeof(shares[i].command));
+	share->pid = from->key.pid;
+	memcpy(share->command, from->share.command, sizeof(share->command));
 }
 
 struct sched_share thread_shares_fill(struct thread_shares *shares,
@@ -105,10 +99,10 @@ struct sched_share thread_shares_fill(struct thread_shares *shares,
 
 		if (share->key.whose != whose)
 			continue;
-		if (share->key.pid && share->share.ns)
-			insert(queue, share);
-		else if (!share->key.pid)
+		if (!share->key.pid)
 			none = share->share;
+		else if (share->share.ns)
+			add_process(queue, share);
 		if (!is_group(whose))
 			forget(shares, i);
 	}

@@ -38,7 +38,6 @@ struct thread {
 	uint32_t tid; /* first: the key */
 	uint32_t pid;
 	int64_t begin_ns; /* watched since */
-	int64_t skip_ns;  /* changes until then are known already */
 	int64_t gone_ns;  /* 0: it has not ended */
 	struct thread_times times;
 	int64_t report_ns;  /* its last record is of the time until then */
@@ -115,27 +114,22 @@ static struct thread *find_thread(const struct threads *threads, uint32_t tid)
 	return i == SLOT_NONE ? NULL : slots_at(&threads->threads, i);
 }
 
-static void note_change(struct threads *threads, struct thread *thread,
-			int64_t at_ns, enum sched_thread_state state)
-{
-	thread_times_add(&thread->times, &threads->room, at_ns, state);
-	if (state == SCHED_GONE)
-		thread->gone_ns = at_ns;
-}
-
 static int on_change(void *ctx, void *data, size_t size)
 {
 	const struct sched_change *change = data;
+	const int64_t at_ns = (int64_t)change->at_ns;
 	struct threads *threads = ctx;
 	struct thread *thread = find_thread(threads, change->tid);
 
 	(void)size;
-	if (!thread || (int64_t)change->at_ns <= thread->skip_ns)
+	if (!thread || at_ns < thread->begin_ns)
 		return 0;
-	if (!thread->times.n && thread->begin_ns < (int64_t)change->at_ns)
+	if (!thread->times.n)
 		thread_times_add(&thread->times, &threads->room,
 				 thread->begin_ns, change->was);
-	note_change(threads, thread, (int64_t)change->at_ns, change->state);
+	thread_times_add(&thread->times, &threads->room, at_ns, change->state);
+	if (change->state == SCHED_GONE)
+		thread->gone_ns = at_ns;
 	return 0;
 }
 
@@ -197,22 +191,7 @@ bool threads_are_attached(const struct threads *threads)
 
 /* ---- Changes ------------------------------------------------------------------------------ */
 
-/* Begin anew with the last change, which later ones in the ring follow. */
-static void restart(struct threads *threads, struct thread *thread)
-{
-	struct sched_thread last;
-
-	thread_times_clear(&thread->times, &threads->room);
-	thread->begin_ns = clock_boot_ns();
-	if (bpf_map_lookup_elem(threads->threads_fd, &thread->tid, &last) ||
-	    (last.last & ((1 << SCHED_STATE_BITS) - 1)) == SCHED_UNKNOWN)
-		return;
-	thread->skip_ns = (int64_t)(last.last >> SCHED_STATE_BITS);
-	note_change(threads, thread, thread->skip_ns,
-		    last.last & ((1 << SCHED_STATE_BITS) - 1));
-}
-
-/* If the ring had no room for a change, nothing is known of the time around it. */
+/* If the ring had no room for a change, nothing is known of the time before. */
 static void read_changes(struct threads *threads)
 {
 	const int64_t now_ns = clock_boot_ns();
@@ -220,8 +199,13 @@ static void read_changes(struct threads *threads)
 
 	ring_buffer__consume(threads->ring);
 	lost = __atomic_load_n(&threads->control->lost, __ATOMIC_RELAXED);
-	for (uint32_t i = 0; lost != threads->lost && i < threads->threads.n; i++)
-		restart(threads, slots_at(&threads->threads, i));
+	for (uint32_t i = 0; lost != threads->lost && i < threads->threads.n;
+	     i++) {
+		struct thread *thread = slots_at(&threads->threads, i);
+
+		thread_times_clear(&thread->times, &threads->room);
+		thread->begin_ns = clock_boot_ns();
+	}
 	threads->lost = lost;
 	threads->read_ns = now_ns;
 }

@@ -53,19 +53,23 @@ static uint64_t sum_flows(const struct queue_sums *sums, const struct model *mod
 
 static void check_largest(const struct queue_sums *sums, const struct model *model)
 {
-	struct queue_sum largest[NETOBS_QUEUE_SHARES_MAX];
-	const uint32_t n = queue_sums_largest(sums, largest);
+	struct netobs_queue queue = { 0 };
+	const struct netobs_queue_share *largest = queue.shares;
+	const uint32_t n = queue_sums_fill(sums, &queue);
 	uint32_t above = 0;
 
+	assert_int_equal(queue.amount, model->all);
+	assert_int_equal(queue.rest, model->all);
+
 	assert_int_equal(n, min_u64(sums->flows.n, NETOBS_QUEUE_SHARES_MAX));
-	assert_int_equal(largest[0].id, 2654435761U);
-	assert_in_range(largest[0].bytes, model->bytes[1] / 10 * 9,
+	assert_int_equal(largest[0].pid, 2654435761U);
+	assert_in_range(largest[0].amount, model->bytes[1] / 10 * 9,
 			model->bytes[1]);
 	for (uint32_t i = 1; i < n; i++)
-		assert_true(largest[i].bytes <= largest[i - 1].bytes);
+		assert_true(largest[i].amount <= largest[i - 1].amount);
 	for (uint32_t i = 0; i < sums->flows.n; i++)
 		above += ((struct queue_sum *)slots_at(&sums->flows, i))->bytes >
-			 largest[n - 1].bytes;
+			 largest[n - 1].amount;
 	assert_true(above < n);
 }
 
