@@ -141,15 +141,17 @@ int netns_dump_listeners(int ns_fd, rtnl_message_fn on_socket, void *ctx)
 		.idiag_states = 1 << STATE_LISTEN,
 	};
 	cleanup_fd int fd = netlink_open_in(ns_fd, NETLINK_SOCK_DIAG, 0);
-	int err = fd < 0 ? fd : 0;
+	int err;
 
-	err = err   ?:
-		      rtnl_dump(fd, SOCK_DIAG_BY_FAMILY, &request,
-				sizeof(request), on_socket, ctx);
+	if (fd < 0)
+		return fd;
+	err = rtnl_dump(fd, SOCK_DIAG_BY_FAMILY, &request, sizeof(request),
+			on_socket, ctx);
+	if (err)
+		return err;
 	request.sdiag_family = AF_INET6;
-	return err   ?:
-		       rtnl_dump(fd, SOCK_DIAG_BY_FAMILY, &request,
-				 sizeof(request), on_socket, ctx);
+	return rtnl_dump(fd, SOCK_DIAG_BY_FAMILY, &request, sizeof(request),
+			 on_socket, ctx);
 }
 
 int netns_dump_links(int ns_fd, rtnl_message_fn on_link, void *ctx)

@@ -6,7 +6,7 @@
 #include "base/slots.h"
 #include "base/util.h"
 #include "journey_state.h"
-#include "turns.h"
+#include "turn_ops.h"
 
 #include <netobs/turn.h>
 #include <string.h>

@@ -10,30 +10,14 @@
 #ifndef NETOBS_TRACE_TURNS_H
 #define NETOBS_TRACE_TURNS_H
 
+#include "turn_ops.h"
+
 #include <netobs/turn.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 struct journey_event;
 struct turns;
-
-enum {
-	TURNS_HELD_MAX = 16384,
-	/* Records of a connection at once; then 2 a second, and one of n turns beyond that: each has about 1 kB as JSON. */
-	TURNS_BURST = 256,
-};
-
-struct turns_ops {
-	/* Its alert and its container are still empty. */
-	void (*on_turn)(struct netobs_turn *turn, void *ctx);
-	/* NULL, or false: what a thread did in that time is not known. Times are since 1970. */
-	bool (*thread_time)(void *ctx, uint32_t tid, int64_t from_ns,
-			    int64_t until_ns,
-			    uint64_t ret_ns[NETOBS_THREAD_STATES]);
-	/* NULL: true. COMPAT(<6.3): no call that writes is seen, so what is sent first was written then. */
-	bool (*sees_calls)(void *ctx);
-	void *ctx;
-};
 
 /** @return 0; -ENOMEM */
 int turns_new(const struct turns_ops *ops, struct turns **ret_turns);
