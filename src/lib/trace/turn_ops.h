@@ -9,7 +9,7 @@
 
 enum {
 	TURNS_HELD_MAX = 16384,
-	/* Records of a connection at once; then 2 a second, and one of n turns beyond that: each has about 1 kB as JSON. */
+	/* Records of a connection at once; then 2 a second, and one of n turns beyond that: each has 0.8 kB as JSON. */
 	TURNS_BURST = 256,
 };
 
