@@ -268,28 +268,40 @@ class Turns(Trace):
         self.assertGreaterEqual(last["ReadAfterNs"], last["ReadyAfterNs"] + 1_000_000_000)
         self.assert_between(begin_ns, last["TimeNs"] + last["ReadAfterNs"], end_ns, last)
 
-    def test_what_a_stopped_process_does_not_read_has_a_record_each_second(self):
-        each = self.trace(self.network.server)
-        server = self.reader(accepts_after=0)
-        with self.network.connect() as end:
-            end.sendall(b"request")
-            receive(end, 7)
-            server.send_signal(signal.SIGSTOP)
-            time.sleep(.2)
-            begin_ns = time.time_ns()
-            end.sendall(b"x")
-            time.sleep(13)
-            end_ns = time.time_ns()
-            records = each.stop()
+    def check_stopped(self, server, end, each, seconds):
+        """The server is stopped, and gets a byte from the client."""
+        begin_ns = time.time_ns()
+        end.sendall(b"x")
+        time.sleep(seconds)
+        end_ns = time.time_ns()
+        records = each.stop()
         server.kill()
-        unread = [one for one in records if one["Kind"] == "message" and one["Offset"] == 7 and not one["Direction"]
-                  and "Ended" not in one]
-        self.assertGreaterEqual(len(unread), 11, records)
+        unread = [one for one in records if one["Kind"] == "message" and one["Bytes"] == 1 and "Ended" not in one]
+        self.assertGreaterEqual(len(unread), seconds - 2, records)
         for one in unread:
             self.assert_between(begin_ns, one["TimeNs"], end_ns, one)
             self.assertNotIn("ReadAfterNs", one)
             self.assertEqual(one["Pid"], server.pid)
             self.assertEqual(one["ThreadsNs"], [0] * 7 + [one["TotalNs"] - one["ReadyAfterNs"]] + [0] * 4)
+
+    def stopped(self, end):
+        """A server that has answered a request, and is stopped."""
+        server = self.reader(accepts_after=0)
+        end.sendall(b"request")
+        receive(end, 7)
+        server.send_signal(signal.SIGSTOP)
+        lab.wait_for(lambda: lab.read(f"/proc/{server.pid}/stat").rsplit(")", 1)[1].split()[0] == "T", "its stop")
+        return server
+
+    def test_what_a_stopped_process_does_not_read_has_a_record_each_second(self):
+        each = self.trace(self.network.server)
+        with self.network.connect() as end:
+            self.check_stopped(self.stopped(end), end, each, seconds=13)
+
+    def test_who_is_stopped_before_the_trace_is_known(self):
+        with self.network.connect() as end:
+            server = self.stopped(end)
+            self.check_stopped(server, end, self.trace(self.network.server), seconds=4)
 
 
 if __name__ == "__main__":

@@ -542,6 +542,21 @@ static void take_face(struct trace *trace, struct traced *traced,
 			UNDECIDED_EVENTS;
 }
 
+/* Who has the socket may not use it while it is traced. */
+static void note_holder(struct trace *trace, const struct trace_report *report,
+			uint64_t id)
+{
+	const uint32_t pid = (uint32_t)(report->pid_tgid >> 32);
+	const bool is_turned = trace_is_lower(&report->dst, report->dst_port,
+					      &report->src, report->src_port);
+
+	if (trace->turns)
+		turns_note_holder(trace->turns, id, is_turned, pid,
+				  report->command);
+	if (trace->threads)
+		threads_watch(trace->threads, pid, pid, clock_boot_ns());
+}
+
 /* Choose a connection of an open socket. Two sockets of this host may have the same connection. */
 static void take_existing(struct trace *trace, const struct trace_report *report,
 			  const struct trace_tuple *tuple)
@@ -575,6 +590,8 @@ static void take_existing(struct trace *trace, const struct trace_report *report
 	traced_begin(traced, id, (uint64_t)clock_boot_ns(), false);
 	traced_add_face(traced, tuple);
 	trace_choose(trace, traced);
+	if (traced->is_chosen)
+		note_holder(trace, report, id);
 }
 
 void trace_take_report(struct trace *trace, const struct trace_report *report)

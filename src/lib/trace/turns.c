@@ -82,23 +82,21 @@ void turns_take(const struct journey_event *event, void *ctx)
 		turn_take_datagram(half, event);
 }
 
-static struct turn_connection *
-get_connection(struct turns *turns, const struct netobs_trace_event *event)
+static struct turn_connection *get_connection(struct turns *turns, uint64_t id,
+					      uint8_t protocol)
 {
-	struct turn_connection *connection =
-		find_connection(turns, event->connection);
+	struct turn_connection *connection = find_connection(turns, id);
 
 	if (connection)
 		return connection;
 	connection = calloc(1, sizeof(*connection));
-	if (!connection ||
-	    !slots_set_pointer(&turns->connections, &event->connection,
-			       sizeof(event->connection), connection)) {
+	if (!connection || !slots_set_pointer(&turns->connections, &id,
+					      sizeof(id), connection)) {
 		free(connection);
 		return NULL;
 	}
-	connection->id = event->connection;
-	connection->protocol = event->protocol ?: IPPROTO_TCP;
+	connection->id = id;
+	connection->protocol = protocol ?: IPPROTO_TCP;
 	connection->turns = turns;
 	for (uint8_t d = 0; d < 2; d++) {
 		connection->halves[d].connection = connection;
@@ -167,7 +165,8 @@ static void note_drop(struct turns *turns, struct turn_half *half,
 
 int turns_note(struct turns *turns, const struct netobs_trace_event *event)
 {
-	struct turn_connection *connection = get_connection(turns, event);
+	struct turn_connection *connection =
+		get_connection(turns, event->connection, event->protocol);
 	const uint8_t direction = event->direction & 1;
 
 	if (!connection)
@@ -183,6 +182,21 @@ int turns_note(struct turns *turns, const struct netobs_trace_event *event)
 	if (event->point == NETOBS_TRACE_DROP)
 		note_drop(turns, &connection->halves[direction], event);
 	return 0;
+}
+
+void turns_note_holder(struct turns *turns, uint64_t id, uint8_t direction,
+		       uint32_t pid, const char command[16])
+{
+	struct turn_connection *connection =
+		get_connection(turns, id, IPPROTO_TCP);
+	struct turn_process *process;
+
+	if (!connection)
+		return;
+	/* Of its threads, the first one stands for all until one of them is seen. */
+	process = &connection->halves[direction & 1].writer;
+	process->pid = process->tid = pid;
+	memcpy(process->command, command, sizeof(process->command));
 }
 
 /* ---- Time passes ------------------------------------------------------------------------------ */

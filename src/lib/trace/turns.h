@@ -31,6 +31,10 @@ void turns_free(struct turns *turns);
  */
 int turns_note(struct turns *turns, const struct netobs_trace_event *event);
 
+/** A process has the socket open that sends in @direction, of a connection that began before. */
+void turns_note_holder(struct turns *turns, uint64_t connection,
+		       uint8_t direction, uint32_t pid, const char command[16]);
+
 /** Take an event, in order of time: a journeys_event_fn. */
 void turns_take(const struct journey_event *event, void *turns);
 
