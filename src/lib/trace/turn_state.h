@@ -133,6 +133,7 @@ struct turn_half {
 	bool has_offset; /* 0 is the first byte of the stream */
 	bool has_start, is_sender_here, is_reader_here;
 	bool has_socket; /* tuple and netns are those of the socket */
+	bool has_sender; /* of the sender's */
 	bool has_limits;
 	enum turn_doing doing; /* of the socket that sends */
 	/* The highest byte that each stamp is of, and when it was. */

@@ -112,18 +112,20 @@ static bool is_at_socket(uint8_t point)
 	       (point >= NETOBS_TRACE_SEGMENT && point <= NETOBS_TRACE_ACKED);
 }
 
-/* The tuple is that of the socket here or, until that is known, of the first place of what is sent, or the
- * last one of what comes. */
+/* The tuple is that of the socket here, of the sender's if both are, or, until that is known, of the first place of what
+ * is sent, or the last one of what comes. The first event of a trace may be at the receiver's. */
 static void note_tuple(struct turn_half *half,
 		       const struct netobs_trace_event *event)
 {
 	const bool is_first = !half->tuple.src_port;
 	const bool is_socket = is_at_socket(event->point);
+	const bool is_sender = event->point <= NETOBS_TRACE_RETRANSMIT;
 
-	if (half->has_socket ||
+	if (half->has_sender || (half->has_socket && !is_sender) ||
 	    !(is_socket || is_first || event->point == NETOBS_TRACE_RECEIVE))
 		return;
 	half->has_socket = is_socket;
+	half->has_sender = is_sender;
 	half->netns = event->netns_inode;
 	memcpy(half->tuple.src, event->src, sizeof(half->tuple.src));
 	memcpy(half->tuple.dst, event->dst, sizeof(half->tuple.dst));
