@@ -684,6 +684,61 @@ TEST_FIXTURE(struct world, open_world, close_world)
 
 #define CASE(name) TEST_OF(name, struct world *world, set_up, tear_down)
 
+/* Both are of one kernel, and traced from when the server reads the first time. */
+static void be_one_kernel(struct world *world)
+{
+	struct host *one = &world->hosts[0], *other = &world->hosts[1];
+	int64_t from_ns = INT64_MAX;
+	uint32_t n = 0;
+
+	assert_true(one->n + other->n <= EVENTS_MAX);
+	memcpy(one->events + one->n, other->events,
+	       other->n * sizeof(*other->events));
+	one->n += other->n;
+	for (uint32_t i = 0; i < one->n; i++)
+		if (one->events[i].event.point == NETOBS_TRACE_READ)
+			from_ns = min_i64(from_ns,
+					  one->events[i].event.record.time_ns);
+	for (uint32_t i = 0; i < one->n; i++) {
+		const int64_t ns = one->events[i].event.record.time_ns;
+
+		if (ns < from_ns)
+			continue;
+		one->events[n] = one->events[i];
+		one->events[n++].arrives_ns = ns - START_NS;
+	}
+	one->n = n;
+	other->n = 0;
+}
+
+/* Of a message that begins later, the sender's namespace is known, and what it sent. */
+CASE(the_first_event_may_be_of_the_receivers_socket)
+{
+	for (uint32_t i = n_cases(); i; i--) {
+		uint32_t n_sent = 0;
+
+		begin(world);
+		for (int turn = 0; turn < 3; turn++) {
+			talk(world, 0);
+			talk(world, 1);
+		}
+		be_one_kernel(world);
+		run_host(&world->hosts[0], 0);
+		run_host(&world->hosts[1], 0);
+		for (uint32_t k = 0; k < world->hosts[0].n_got; k++) {
+			const struct netobs_turn *turn = &world->hosts[0].got[k];
+
+			if (turn->direction || !turn->offset ||
+			    !(turn->record.has & NETOBS_TURN_HAS_END))
+				continue;
+			assert_int_equal(turn->netns_inode, 10);
+			assert_true(turn->sent_ns && turn->sent_bytes);
+			n_sent++;
+		}
+		assert_true(n_sent >= 2);
+	}
+}
+
 CASE(both_hosts_see_the_messages_that_there_are)
 {
 	for (uint32_t i = n_cases(); i; i--) {
