@@ -2,8 +2,7 @@
 /* Which records of a connection are left out: the two hosts leave out those of the same turns. */
 #include "turn_state.h"
 
-/* @return the direction of requests, as all hosts see it: the one from the higher port */
-static uint8_t asking_direction(const struct turn_connection *connection)
+bool turn_asks(const struct turn_connection *connection, uint8_t direction)
 {
 	for (uint8_t d = 0; d < 2; d++) {
 		const struct turn_half *half = &connection->halves[d];
@@ -11,9 +10,10 @@ static uint8_t asking_direction(const struct turn_connection *connection)
 			half->uplink ? &half->uplink->tuples[d] : &half->tuple;
 
 		if (tuple->src_port != tuple->dst_port)
-			return tuple->src_port > tuple->dst_port ? d : !d;
+			return (tuple->src_port > tuple->dst_port) ==
+			       (d == direction);
 	}
-	return 0;
+	return !direction;
 }
 
 static bool is_chosen(uint32_t key, uint32_t n)
@@ -47,23 +47,35 @@ bool turn_pay(struct turn_connection *connection, uint32_t n_records,
 	return has_all;
 }
 
+/* One of how many is delivered, so that a record of them comes each time that it is paid for. */
+static uint32_t share_of(const struct turn_connection *connection, int64_t price)
+{
+	uint32_t n = 1;
+
+	while (n * max_i64(1, connection->mean_ns) < price && n < 1U << 15)
+		n *= 2;
+	return n;
+}
+
+/* Once some are left out, those that are not are chosen by their key alone: so the other host has them, too. */
 uint32_t turn_decide(struct turn_connection *connection, int64_t took_ns,
 		     int64_t now_ns, uint32_t n_records, bool is_slow)
 {
-	const int64_t price = price_of(n_records);
-	uint32_t n = 1;
+	const int64_t enough = price_of(TURNS_BURST / 8);
+	uint32_t n;
 
 	connection->mean_ns += connection->mean_ns ?
 				       (took_ns - connection->mean_ns) / 8 :
 				       took_ns;
-	if (turn_pay(connection, n_records, now_ns))
+	connection->is_thinned &= connection->tokens_ns < enough;
+	if (!connection->is_thinned && turn_pay(connection, n_records, now_ns))
 		return 1;
-	while (!is_slow && n * max_i64(1, connection->mean_ns) < price &&
-	       n < 1U << 15)
-		n *= 2;
+	connection->is_thinned = true;
+	n = is_slow ? 1 : share_of(connection, price_of(n_records));
 	if (!is_chosen(connection->key, n))
 		return 0;
-	connection->tokens_ns = 0;
+	if (!turn_pay(connection, n_records, now_ns))
+		connection->tokens_ns = 0;
 	return n;
 }
 
@@ -92,7 +104,7 @@ void turn_begin_cycle(struct turn_half *half, uint32_t seq, int64_t now_ns)
 			     took > 2 * connection->mean_ns;
 	uint32_t one_of;
 
-	if (half->direction != asking_direction(connection))
+	if (!turn_asks(connection, half->direction))
 		return;
 	if (connection->cycle_ns) {
 		one_of = turn_decide(connection, took, now_ns, 2, is_slow);

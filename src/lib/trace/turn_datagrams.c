@@ -66,12 +66,32 @@ static void count_step(struct netobs_turn *turn,
 	}
 }
 
+/* Answers are delivered with the last request, whose identification both hosts know. */
+static uint32_t decide(struct turn_connection *connection,
+		       const struct netobs_journey *journey)
+{
+	const int64_t took_ns = journey->end_ns - journey->record.time_ns;
+	const int64_t since_ns =
+		connection->datagram_ns ?
+			journey->record.time_ns - connection->datagram_ns :
+			0;
+	const bool is_slow = connection->slow_ns &&
+			     took_ns > 4 * connection->slow_ns;
+
+	if (turn_asks(connection, journey->direction & 1))
+		connection->key = journey->ip_id ?: journey->seq;
+	connection->datagram_ns = journey->record.time_ns;
+	connection->slow_ns += (took_ns - connection->slow_ns) / 8;
+	return turn_decide(connection, max_i64(0, since_ns),
+			   connection->turns->now_ns, 1,
+			   journey->n_drops || is_slow);
+}
+
 void turn_join_datagram(struct turn_half *half,
 			const struct netobs_journey *journey)
 {
 	struct turn_connection *connection = half->connection;
 	const int64_t now_ns = connection->turns->now_ns;
-	const int64_t took_ns = journey->end_ns - journey->record.time_ns;
 	struct turn_message *message =
 		turn_message_new(half, NETOBS_TURN_MESSAGE, journey->seq,
 				 journey->record.time_ns);
@@ -105,10 +125,6 @@ void turn_join_datagram(struct turn_half *half,
 			      turn->ready_ns, turn->read_ns);
 	message->end = turn->offset + 1;
 	message->closed_ns = message->changed_ns = now_ns;
-	connection->key = journey->ip_id;
-	turn_set_decision(message,
-			  turn_decide(connection, took_ns, now_ns, 1,
-				      journey->n_drops ||
-					      took_ns > 2 * connection->mean_ns));
+	turn_set_decision(message, decide(connection, journey));
 	TAILQ_INSERT_TAIL(&half->closed, message, in_list);
 }

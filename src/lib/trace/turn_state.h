@@ -170,6 +170,9 @@ struct turn_connection {
 	int64_t mean_ns;
 	int64_t tokens_ns; /* records that may be delivered, as the time in which they become so many */
 	int64_t filled_ns;
+	bool is_thinned;
+	int64_t datagram_ns,
+		slow_ns; /* of datagrams: the last one, and how long their journeys take, the mean */
 };
 
 struct turns {
@@ -216,6 +219,9 @@ bool turn_pay(struct turn_connection *connection, uint32_t n_records,
 /** @return one of how many is delivered; 0: not this one */
 uint32_t turn_decide(struct turn_connection *connection, int64_t took_ns,
 		     int64_t now_ns, uint32_t n_records, bool is_slow);
+
+/** @return whether requests pass in a direction, as all hosts see it: that from the higher port */
+bool turn_asks(const struct turn_connection *connection, uint8_t direction);
 
 /** A message begins: of requests, the turn before it is over, and it is decided about its records. */
 void turn_begin_cycle(struct turn_half *half, uint32_t seq, int64_t now_ns);
