@@ -442,3 +442,30 @@ int BPF_PROG(netobs_sc_move, const struct task_struct *task, int to)
 		end_wait(cpu, task->pid);
 	return 0;
 }
+
+/* A thread that a watched one makes is watched, too: it may use a connection at once. It waits for a CPU from now on. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(netobs_sc_fork, const struct task_struct *parent,
+	     const struct task_struct *child)
+{
+	const __u32 tid = child->pid;
+	const __u64 now = bpf_ktime_get_boot_ns();
+	const struct sched_thread made = { .last = now << SCHED_STATE_BITS |
+						   SCHED_WAIT };
+	struct sched_control *control = get_control();
+	struct sched_change *event;
+
+	if (!control || parent->tgid != child->tgid ||
+	    !find_thread(control, parent->pid))
+		return 0;
+	event = bpf_ringbuf_reserve(&sched_changes, sizeof(*event), 0);
+	if (!event)
+		return 0;
+	*event = (struct sched_change){
+		.at_ns = now, .tid = tid, .pid = child->tgid, .state = SCHED_MADE
+	};
+	bpf_map_update_elem(&sched_threads, &tid, &made, BPF_ANY);
+	control->bits[tid / 64 % (SCHED_BITS / 64)] |= 1ULL << (tid % 64);
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+	return 0;
+}

@@ -22,15 +22,17 @@ enum sched_thread_state {
 	SCHED_STOP,
 	SCHED_GONE,    /* the thread has ended */
 	SCHED_UNKNOWN, /* there was no change since it is watched */
+	SCHED_MADE, /* of changes: a watched thread of its process has made it */
 };
 
 /* A watched thread has changed its state. */
 struct sched_change {
 	__u64 at_ns; /* CLOCK_BOOTTIME */
 	__u32 tid;
+	__u32 pid;  /* of SCHED_MADE: its process */
 	__u8 state; /* enum sched_thread_state */
 	__u8 was;   /* the state before */
-	__u16 reserved;
+	__u8 reserved[6];
 };
 
 /* A watched thread: in one word, so that user space reads parts that belong together. */

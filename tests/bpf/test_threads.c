@@ -524,7 +524,8 @@ static void *sleep_at_gate(void *ctx)
 	return NULL;
 }
 
-CASE(all_threads_of_a_process_are_watched)
+/* @is_watched: the process is watched before it makes the thread */
+static void watch_sleeper(struct fixture *f, bool is_watched)
 {
 	uint64_t ns[NETOBS_THREAD_STATES];
 	struct sleeper sleeper = { 0 };
@@ -534,11 +535,15 @@ CASE(all_threads_of_a_process_are_watched)
 
 	assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
 	sleeper.gate = gate[0];
+	if (is_watched)
+		threads_watch(f->threads, (uint32_t)getpid(),
+			      (uint32_t)gettid(), clock_boot_ns());
 	assert_int_equal(pthread_create(&thread, NULL, sleep_at_gate, &sleeper),
 			 0);
 	await(sleeper.tid && state_of(sleeper.tid) == 'S');
-	threads_watch(f->threads, (uint32_t)getpid(), (uint32_t)gettid(),
-		      clock_boot_ns());
+	if (!is_watched)
+		threads_watch(f->threads, (uint32_t)getpid(),
+			      (uint32_t)gettid(), clock_boot_ns());
 	from_ns = clock_boot_ns();
 	assert_true(threads_time(f->threads, (uint32_t)sleeper.tid, from_ns,
 				 clock_boot_ns(), ns));
@@ -551,4 +556,14 @@ CASE(all_threads_of_a_process_are_watched)
 	/* The kernel wakes the one that joins it before its end. */
 	await(!threads_time(f->threads, (uint32_t)sleeper.tid, from_ns,
 			    clock_boot_ns(), ns));
+}
+
+CASE(all_threads_of_a_process_are_watched)
+{
+	watch_sleeper(f, false);
+}
+
+CASE(threads_that_watched_ones_make_are_watched)
+{
+	watch_sleeper(f, true);
 }

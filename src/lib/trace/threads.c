@@ -50,7 +50,7 @@ struct process {
 	int64_t seen_ns;
 };
 
-enum { POINTS = 3 };
+enum { POINTS = 4 };
 
 struct threads {
 	threads_fn *on_queue;
@@ -93,6 +93,7 @@ static int load_programs(struct threads *threads, const char *program,
 	threads->points[0].program = program;
 	threads->points[1].program = "netobs_sc_wake";
 	threads->points[2].program = "netobs_sc_move";
+	threads->points[3].program = "netobs_sc_fork";
 	threads->set = (struct program_set){
 		.name = "sched_bpf",
 		.elf = sched_bpf__elf_bytes,
@@ -114,6 +115,36 @@ static struct thread *find_thread(const struct threads *threads, uint32_t tid)
 	return i == SLOT_NONE ? NULL : slots_at(&threads->threads, i);
 }
 
+static struct process *find_process(const struct threads *threads, uint32_t pid)
+{
+	const uint32_t i = slots_find(&threads->processes, &pid);
+
+	return i == SLOT_NONE ? NULL : slots_at(&threads->processes, i);
+}
+
+/* The programs watch it already. @return whether user space does, too */
+static bool add_made(struct threads *threads, const struct sched_change *change)
+{
+	struct thread *thread;
+	uint32_t i;
+
+	if (!find_process(threads, change->pid) ||
+	    threads->threads.n == SCHED_THREADS_MAX)
+		return false;
+	i = slots_get(&threads->threads, &change->tid, sizeof(change->tid),
+		      sizeof(*thread));
+	if (i == SLOT_NONE)
+		return false;
+	thread = slots_at(&threads->threads, i);
+	thread_times_clear(&thread->times, &threads->room);
+	thread->pid = change->pid;
+	thread->begin_ns = thread->report_ns = (int64_t)change->at_ns;
+	thread->gone_ns = 0;
+	thread_times_add(&thread->times, &threads->room, thread->begin_ns,
+			 SCHED_WAIT);
+	return true;
+}
+
 static int on_change(void *ctx, void *data, size_t size)
 {
 	const struct sched_change *change = data;
@@ -122,7 +153,9 @@ static int on_change(void *ctx, void *data, size_t size)
 	struct thread *thread = find_thread(threads, change->tid);
 
 	(void)size;
-	if (!thread || at_ns < thread->begin_ns)
+	if (change->state == SCHED_MADE && !add_made(threads, change))
+		bpf_map_delete_elem(threads->threads_fd, &change->tid);
+	if (change->state == SCHED_MADE || !thread || at_ns < thread->begin_ns)
 		return 0;
 	if (!thread->times.n)
 		thread_times_add(&thread->times, &threads->room,
@@ -210,13 +243,6 @@ static void read_changes(struct threads *threads)
 	threads->read_ns = now_ns;
 }
 
-static struct process *find_process(const struct threads *threads, uint32_t pid)
-{
-	const uint32_t i = slots_find(&threads->processes, &pid);
-
-	return i == SLOT_NONE ? NULL : slots_at(&threads->processes, i);
-}
-
 bool threads_time(struct threads *threads, uint32_t tid, int64_t from_ns,
 		  int64_t until_ns, uint64_t ret_ns[NETOBS_THREAD_STATES])
 {
@@ -293,6 +319,9 @@ static void watch_thread(struct threads *threads, uint32_t pid, uint32_t tid,
 	struct thread *thread;
 	uint32_t i;
 
+	/* Another thread may have made it. */
+	if (!find_thread(threads, tid))
+		read_changes(threads);
 	if (threads->threads.n == SCHED_THREADS_MAX)
 		return;
 	i = slots_get(&threads->threads, &tid, sizeof(tid), sizeof(*thread));
