@@ -52,7 +52,9 @@ enum netobs_turn_limit {
 		2, /**< the window of the receiver has no room for a segment */
 	NETOBS_TURN_CWND = 3,	  /**< the congestion window is full */
 	NETOBS_TURN_RECOVERY = 4, /**< TCP repairs a loss, or waits for a timeout */
-	NETOBS_TURN_OTHER = 5, /**< pacing, Nagle, small queues, the CPU */
+	/** Bytes of the connection wait in queues of this host: TCP keeps few there (small queues). */
+	NETOBS_TURN_QUEUED = 5,
+	NETOBS_TURN_OTHER = 6, /**< pacing, Nagle, the CPU */
 	NETOBS_TURN_LIMITS
 };
 

@@ -7,7 +7,10 @@
 
 #include <bpf/bpf_core_read.h>
 
-enum { RECOVERING = 3 }; /* TCP_CA_Recovery of enum tcp_ca_state, or later */
+enum {
+	RECOVERING = 3, /* TCP_CA_Recovery of enum tcp_ca_state, or later */
+	THROTTLED = 1UL << 0, /* TSQF_THROTTLED of enum tsq_flags: TCP waits until queues below it are shorter */
+};
 
 const volatile bool config_wants_limits;
 
@@ -41,6 +44,8 @@ static __always_inline __u8 limit_of(const struct sock *sk,
 		return TRACE_LIMIT_WINDOW;
 	if (packets_in_flight(tp) >= tp->snd_cwnd)
 		return TRACE_LIMIT_CWND;
+	if (sk->sk_tsq_flags & THROTTLED)
+		return TRACE_LIMIT_QUEUED;
 	return TRACE_LIMIT_OTHER;
 }
 
