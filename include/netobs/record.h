@@ -21,18 +21,19 @@ extern "C" {
 
 /** Types of records. Later libraries have more of them. */
 enum netobs_record_type {
-	NETOBS_RECORD_FLOW = 0,	   /**< struct netobs_flow, flow.h */
-	NETOBS_RECORD_STATS = 1,   /**< struct netobs_stats_record, stats.h */
-	NETOBS_RECORD_SESSION = 2, /**< struct netobs_session, session.h */
-	NETOBS_RECORD_ALERT = 3,   /**< struct netobs_alert, alert.h */
-	NETOBS_RECORD_MAPPING = 4, /**< struct netobs_mapping, mapping.h */
-	NETOBS_RECORD_GROUP = 5,   /**< struct netobs_group_record, series.h */
-	NETOBS_RECORD_DROP = 6,	   /**< struct netobs_drop, drop.h */
-	NETOBS_RECORD_TRACE = 7,   /**< struct netobs_trace_event, trace.h */
-	NETOBS_RECORD_JOURNEY = 8, /**< struct netobs_journey, trace.h */
-	NETOBS_RECORD_TURN = 9,	   /**< struct netobs_turn, turn.h */
-	NETOBS_RECORD_QUEUE = 10,  /**< struct netobs_queue, turn.h */
-	NETOBS_RECORD_HOST = 11,   /**< struct netobs_host, turn.h */
+	NETOBS_RECORD_FLOW = 0,	    /**< struct netobs_flow, flow.h */
+	NETOBS_RECORD_STATS = 1,    /**< struct netobs_stats_record, stats.h */
+	NETOBS_RECORD_SESSION = 2,  /**< struct netobs_session, session.h */
+	NETOBS_RECORD_ALERT = 3,    /**< struct netobs_alert, alert.h */
+	NETOBS_RECORD_MAPPING = 4,  /**< struct netobs_mapping, mapping.h */
+	NETOBS_RECORD_GROUP = 5,    /**< struct netobs_group_record, series.h */
+	NETOBS_RECORD_DROP = 6,	    /**< struct netobs_drop, drop.h */
+	NETOBS_RECORD_TRACE = 7,    /**< struct netobs_trace_event, trace.h */
+	NETOBS_RECORD_JOURNEY = 8,  /**< struct netobs_journey, trace.h */
+	NETOBS_RECORD_TURN = 9,	    /**< struct netobs_turn, turn.h */
+	NETOBS_RECORD_QUEUE = 10,   /**< struct netobs_queue, turn.h */
+	NETOBS_RECORD_HOST = 11,    /**< struct netobs_host, turn.h */
+	NETOBS_RECORD_VERDICT = 12, /**< struct netobs_verdict, diagnosis.h */
 	NETOBS_RECORD_TYPES
 };
 
@@ -78,7 +79,7 @@ struct netobs_process {
 };
 
 /** The name of a type: "flow", "stats", "session", "alert", "mapping", "group",
- *  "drop", "trace", "journey", "turn", "queue", "host"; NULL beyond the last. */
+ *  "drop", "trace", "journey", "turn", "queue", "host", "verdict"; NULL beyond the last. */
 NETOBS_API const char *netobs_record_type_name(unsigned int type);
 
 /**
@@ -93,6 +94,19 @@ NETOBS_API const char *netobs_record_type_name(unsigned int type);
  */
 NETOBS_API int netobs_record_json(const struct netobs_record *record, char *buf,
 				  size_t size);
+
+/**
+ * Read a record that netobs_record_json() wrote, of the types turn, queue, host and verdict. Members that the
+ * text lacks are zero, or equal to those that netobs_record_json() left them out for; members that are unknown are
+ * ignored, and text that has no room is cut. The text may come from anywhere.
+ *
+ * @param json  one object, NUL-terminated
+ * @param buf  aligned as struct netobs_record; filled with the struct of its type
+ * @param size  of @p buf
+ * @return bytes filled; -EINVAL: an argument is NULL; -EBADMSG: it is no such object, or a value is out of
+ *         range; -ENOTSUP: the type is another one; -ENOBUFS: @p size is too small
+ */
+NETOBS_API int netobs_record_parse(const char *json, void *buf, size_t size);
 
 #ifdef __cplusplus
 }

@@ -10,6 +10,7 @@
 
 #include <netobs/alert.h>
 #include <netobs/connection.h>
+#include <netobs/diagnosis.h>
 #include <netobs/drop.h>
 #include <netobs/mapping.h>
 #include <netobs/series.h>
@@ -40,6 +41,7 @@ enum record_field_type {
 	RECORD_string,
 	RECORD_tcp,
 	RECORD_classes,
+	RECORD_times,
 	RECORD_total,
 	RECORD_part,
 	RECORD_source,
@@ -49,7 +51,8 @@ enum record_field_type {
 	RECORD_fact,
 	RECORD_cut,
 	RECORD_unknown,
-	RECORD_LAST_PLAIN = RECORD_unknown,
+	RECORD_missing,
+	RECORD_LAST_PLAIN = RECORD_missing,
 #define ITEM(kind, ...) RECORD_##kind,
 #include "records.def"
 	RECORD_ITEMS_END,
@@ -64,6 +67,9 @@ struct record_field {
 	 * latter; size 0: always. */
 	uint16_t known_offset, known_size;
 	uint64_t known_bits, unknown_bits;
+	/* Where it is known, it is absent if it is equal to the member there, of its size; else, if it is 0.
+	 * 0: there is no such member. */
+	uint16_t same_offset;
 };
 
 #define RECORD_OFFSET(kind, member) offsetof(struct netobs_##kind, member)
@@ -73,9 +79,6 @@ struct record_field {
 #define KNOWN_NONZERO(kind, member)                                 \
 	~, (RECORD_OFFSET(kind, member), RECORD_SIZE(kind, member), \
 	    UINT64_MAX, 0)
-#define KNOWN_UPLINK(kind, member)               \
-	~, (RECORD_OFFSET(kind, uplink_ifindex), \
-	    RECORD_SIZE(kind, uplink_ifindex), UINT64_MAX, 0)
 #define KNOWN_RTT(kind, member) \
 	~, (RECORD_OFFSET(kind, rtt.samples), sizeof(uint64_t), UINT64_MAX, 0)
 #define KNOWN_RESPONSE(kind, member)                                 \
@@ -95,6 +98,14 @@ struct record_field {
 #define KNOWN_WITH(kind, member)                                    \
 	~, (RECORD_OFFSET(kind, member), RECORD_SIZE(kind, member), \
 	    UINT64_MAX, 0)KNOWN_NO_MORE
+/* These are restored by netobs_record_parse(). */
+#define KNOWN_NOT_ONE(kind, member) \
+	~, (RECORD_OFFSET(kind, member), RECORD_SIZE(kind, member), ~1ULL, 1)
+#define KNOWN_UNLIKE(kind, other) \
+	~, (0, 0, 0, 0, +RECORD_OFFSET(kind, other))KNOWN_NO_MORE
+#define KNOWN_UNLIKE_IF(kind, where, bits, other)                          \
+	~, (RECORD_OFFSET(kind, where), RECORD_SIZE(kind, where), bits, 0, \
+	    +RECORD_OFFSET(kind, other))KNOWN_NO_MORE
 #define KNOWN_NO_MORE(kind, member)
 
 #define RECORD_FIELD(kind, member, type, has)                              \
@@ -105,8 +116,8 @@ struct record_field {
 				   FIELD_CHOOSE(KNOWN_##has(kind, member), \
 						KNOWN_BIT(has)))           \
 	}
-#define RECORD_KNOWN(empty, offset, size, bits, others) \
-	offset, size, bits, others
+#define RECORD_KNOWN(empty, offset, size, bits, others, ...) \
+	offset, size, bits, others, 0 __VA_ARGS__
 
 /* Read a number of 1, 2, 4 or 8 bytes; of more, the first 8. */
 static inline uint64_t record_read(const void *at, size_t size)
@@ -145,12 +156,19 @@ static inline bool record_is_enum(const struct record_field *field)
 	return field->type > RECORD_ITEMS_END;
 }
 
+/* @return the enumeration whose values are bits of a mask */
+static inline unsigned int record_bits(const struct record_field *field)
+{
+	return field->type == RECORD_missing ? RECORD_VerdictMissing :
+					       RECORD_JourneyPart;
+}
+
 static inline bool record_is_list(const struct record_field *field)
 {
 	return field->type > RECORD_LAST_PLAIN && field->type < RECORD_ITEMS_END;
 }
 
-static inline bool record_is_known(const struct record_field *field,
+static inline bool record_has_bits(const struct record_field *field,
 				   const void *it)
 {
 	uint64_t bits;
@@ -160,6 +178,19 @@ static inline bool record_is_known(const struct record_field *field,
 	bits = record_read((const char *)it + field->known_offset,
 			   field->known_size);
 	return bits & field->known_bits || ~bits & field->unknown_bits;
+}
+
+static inline bool record_is_known(const struct record_field *field,
+				   const void *it)
+{
+	static const char none[16];
+	const bool has_bits = record_has_bits(field, it);
+
+	if (!field->same_offset)
+		return has_bits;
+	return memcmp(record_at(field, it),
+		      has_bits ? (const char *)it + field->same_offset : none,
+		      field->size);
 }
 
 /* A record from elsewhere may have any times. */

@@ -21,8 +21,7 @@ const char *netobs_record_type_name(unsigned int type)
 	return type < NETOBS_RECORD_TYPES ? types[type].name : NULL;
 }
 
-/* 0: the type is unknown. */
-static size_t record_size(unsigned int type)
+size_t record_size(unsigned int type)
 {
 	return type < NETOBS_RECORD_TYPES ? types[type].size : 0;
 }

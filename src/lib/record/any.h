@@ -9,6 +9,7 @@
 #include "base/util.h"
 
 #include <netobs/alert.h>
+#include <netobs/diagnosis.h>
 #include <netobs/drop.h>
 #include <netobs/flow.h>
 #include <netobs/series.h>
@@ -24,6 +25,9 @@ union any_record {
 #define RECORD(TYPE, kind, ...) struct netobs_##kind kind;
 #include "catalogue/records.def"
 };
+
+/** @return the size of a type's struct; 0: the type is unknown */
+size_t record_size(unsigned int type);
 
 /**
  * @return @record as this library's struct: itself, or @copy where its own is smaller;

@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/util.h"
-#include "catalogue/records.h"
+#include "record_tables.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,11 +21,7 @@
 	;
 #include "catalogue/records.def"
 
-static const struct names {
-	const char *const *names;
-	size_t n;
-	const char *other;
-} names_of_types[] = {
+const struct names names_of_types[] = {
 #define ENUM(type, other)                                                 \
 	[RECORD_##type] = { names_of_##type, ARRAY_SIZE(names_of_##type), \
 			    other },
@@ -49,6 +45,9 @@ NAME_FUNCTION(netobs_journey_part_name, JourneyPart)
 NAME_FUNCTION(netobs_turn_kind_name, TurnKind)
 NAME_FUNCTION(netobs_turn_limit_name, TurnLimit)
 NAME_FUNCTION(netobs_queue_kind_name, QueueKind)
+NAME_FUNCTION(netobs_verdict_place_name, VerdictPlace)
+NAME_FUNCTION(netobs_verdict_cause_name, VerdictCause)
+NAME_FUNCTION(netobs_certainty_name, Certainty)
 NAME_FUNCTION(netobs_lost_name, LostBy)
 
 _Static_assert(ARRAY_SIZE(names_of_Ended) == NETOBS_SESSION_ENDINGS &&
@@ -60,6 +59,11 @@ _Static_assert(ARRAY_SIZE(names_of_Ended) == NETOBS_SESSION_ENDINGS &&
 		       ARRAY_SIZE(names_of_TurnKind) == NETOBS_TURN_KINDS &&
 		       ARRAY_SIZE(names_of_TurnLimit) == NETOBS_TURN_LIMITS &&
 		       ARRAY_SIZE(names_of_QueueKind) == NETOBS_QUEUE_KINDS &&
+		       ARRAY_SIZE(names_of_VerdictPlace) == NETOBS_PLACES &&
+		       ARRAY_SIZE(names_of_VerdictCause) == NETOBS_CAUSES &&
+		       ARRAY_SIZE(names_of_Certainty) == NETOBS_CERTAINTIES &&
+		       1 << (ARRAY_SIZE(names_of_VerdictMissing) - 1) ==
+			       NETOBS_MISSING_FIRST_BYTES &&
 		       ARRAY_SIZE(names_of_Unparsed) == NETOBS_UNPARSED_REASONS &&
 		       ARRAY_SIZE(names_of_LostBy) == NETOBS_LOST_REASONS,
 	       "each value has a name");
@@ -68,11 +72,6 @@ _Static_assert(NETOBS_UNPARSED_REASONS <= NETOBS_REASONS_MAX &&
 	       "there is room");
 
 /* ---- Tables ------------------------------------------------------------------------- */
-
-struct json_field {
-	struct record_field field;
-	const char *key; /* NULL: the end of the table */
-};
 
 #define RECORD(TYPE, kind, ...) OBJECT(kind)
 #define RECORD_END OBJECT_END
@@ -91,16 +90,16 @@ struct json_field {
 	;
 #include "catalogue/records.def"
 
-static const struct json_field *const fields_of_types[NETOBS_RECORD_TYPES] = {
+const struct json_field *const fields_of_types[NETOBS_RECORD_TYPES] = {
 #define RECORD(TYPE, kind, ...) [NETOBS_RECORD_##TYPE] = fields_of_##kind,
 #include "catalogue/records.def"
 };
 
-/* Of what lists of a record consist, by type. */
-static const struct {
-	const struct json_field *fields;
-	size_t size;
-} items[] = {
+_Static_assert(ARRAY_SIZE(fields_of_turn) <= FIELDS_MAX &&
+		       ARRAY_SIZE(fields_of_verdict) <= FIELDS_MAX,
+	       "the largest ones can be read");
+
+const struct json_list lists_of_types[] = {
 #define ITEM(kind, ...) \
 	[RECORD_##kind] = { fields_of_##kind, sizeof(struct netobs_##kind) },
 #include "catalogue/records.def"
@@ -214,13 +213,17 @@ static void add_tcp(struct json *json, const struct json_field *field,
 	json_key_u64(json, field->key, PROTO_TCP);
 }
 
+/* Times have no zeros at their end. */
 static void add_classes(struct json *json, const struct json_field *field,
 			const void *it)
 {
 	const uint64_t *classes = record_at(&field->field, it);
+	size_t n = field->field.size / sizeof(*classes);
 
+	while (field->field.type == RECORD_times && n && !classes[n - 1])
+		n--;
 	json_key_open(json, field->key, '[');
-	for (size_t i = 0; i < field->field.size / sizeof(*classes); i++)
+	for (size_t i = 0; i < n; i++)
 		json_u64(json, classes[i]);
 	json_close(json, ']');
 }
@@ -323,29 +326,31 @@ static void add_cut(struct json *json, const struct json_field *field,
 	json_key_bool(json, field->key, record_is_cut(it));
 }
 
-static void add_unknown(struct json *json, const struct json_field *field,
-			const void *it)
+/* The names of the bits of a mask. */
+static void add_bits(struct json *json, const struct json_field *field,
+		     const void *it)
 {
-	const uint64_t parts = record_number(&field->field, it);
+	const uint64_t bits = record_number(&field->field, it);
+	const struct names *names = &names_of_types[record_bits(&field->field)];
 
 	json_key_open(json, field->key, '[');
-	for (unsigned int part = 0; part < NETOBS_JOURNEY_PARTS; part++)
-		if (parts & 1U << part)
-			json_string(json, netobs_journey_part_name(part));
+	for (size_t i = 0; i < names->n; i++)
+		if (bits & 1ULL << i)
+			json_string(json, names->names[i]);
 	json_close(json, ']');
 }
 
 static void add_list(struct json *json, const struct json_field *field,
 		     const void *it)
 {
-	const size_t size = items[field->field.type].size;
+	const size_t size = lists_of_types[field->field.type].size;
 	const uint64_t n = record_n_items(&field->field, it, size);
 	struct netobs_journey_step step;
 
 	json_key_open(json, field->key, '[');
 	for (uint64_t i = 0; i < n; i++) {
 		json_open(json, '{');
-		add_json_fields(json, items[field->field.type].fields,
+		add_json_fields(json, lists_of_types[field->field.type].fields,
 				record_item(&field->field, it, i, size, &step));
 		json_close(json, '}');
 	}
@@ -386,6 +391,7 @@ static add_fn *const adds[RECORD_LAST_PLAIN + 1] = {
 	[RECORD_string] = add_pointed_string,
 	[RECORD_tcp] = add_tcp,
 	[RECORD_classes] = add_classes,
+	[RECORD_times] = add_classes,
 	[RECORD_total] = add_total,
 	[RECORD_source] = add_process,
 	[RECORD_destination] = add_process,
@@ -393,7 +399,8 @@ static add_fn *const adds[RECORD_LAST_PLAIN + 1] = {
 	[RECORD_took] = add_took,
 	[RECORD_fact] = add_fact,
 	[RECORD_cut] = add_cut,
-	[RECORD_unknown] = add_unknown,
+	[RECORD_unknown] = add_bits,
+	[RECORD_missing] = add_bits,
 };
 
 static void add_json_fields(struct json *json, const struct json_field *fields,

@@ -108,6 +108,21 @@ class Network6(Reached):
         where.defer(self.listener.close)
 
 
+def whole(turn):
+    """A record of a turn with the members that are absent as they are equal to others, without those that are 0 for
+    that reason, and with the zeros at the end of lists."""
+    passed = "UplinkIfIndex" in turn
+    same = {"OneOf": 1, "OutBytes": turn.get("SentBytes"), "SegmentBytes": turn.get("InBytes"),
+            "Tid": turn.get("Pid"), "ReaderTid": turn.get("ReaderPid"),
+            "LargestOut": turn.get("Sends") and turn["Bytes"], "LargestIn": turn.get("Reads") and turn["Bytes"],
+            "UplinkNetnsInode": passed and turn.get("NetnsInode")}
+    for name in "SrcAddr", "DstAddr", "SrcPort", "DstPort":
+        same[f"Wire{name}"] = passed and turn[name]
+    found = {name: value for name, value in (same | turn).items() if value or name not in same}
+    lengths = {"PartsNs": 10, "LimitsNs": 7, "ThreadsNs": 12}
+    return found | {name: found[name] + [0] * (lengths[name] - len(found[name])) for name in lengths if name in found}
+
+
 class Tracer:
     """A `netobsctl trace`, which is known to trace."""
 
@@ -178,7 +193,8 @@ class Tracer:
         connections = {one["Connection"] for one in records
                        for step in one.get("Steps", [one]) if step.get("NetnsInode") in inodes
                        and one["SrcAddr"] != "127.0.0.1"}
-        return [one for one in records if one["Connection"] in connections]
+        return [whole(one) if one["type"] == "turn" else one
+                for one in records if one["Connection"] in connections]
 
 
 def wait_until(process, talk):

@@ -648,6 +648,53 @@ TEST(turns_have_lists_of_times)
 	netobs__record__free_unpacked(record, NULL);
 }
 
+TEST(verdicts_have_parts_and_what_is_missing)
+{
+	const struct netobs_verdict verdict = {
+		.record = { .sz = sizeof(verdict),
+			    .type = NETOBS_RECORD_VERDICT,
+			    .time_ns = 5000000 },
+		.end_ns = 5000900,
+		.place = NETOBS_PLACE_BEYOND,
+		.cause = NETOBS_CAUSE_LOSS,
+		.certainty = NETOBS_CERTAIN,
+		.missing = NETOBS_MISSING_BEFORE | NETOBS_MISSING_FIRST_BYTES,
+		.clock_ns = -7,
+		.clock_bound_ns = 1,
+		.blamed_ns = 1ULL << 40,
+		.n_parts = 2,
+		.parts = { [1] = { .place = NETOBS_PLACE_NETWORK,
+				   .cause = NETOBS_CAUSE_MTU,
+				   .most_ns = 9 } },
+		.n_shares = 1,
+		.shares = { { .amount = 3, .command = "iperf3" } },
+	};
+	Netobs__Record *record = through(&verdict.record);
+	const Netobs__Verdict *found = record->verdict;
+
+	assert_int_equal(record->record_case, NETOBS__RECORD__RECORD_VERDICT);
+	assert_int_equal(found->total_ns, 900);
+	assert_int_equal(found->place, NETOBS__VERDICT__VERDICT_PLACE__BEYOND);
+	assert_int_equal(found->cause, NETOBS__VERDICT__VERDICT_CAUSE__LOSS);
+	assert_int_equal(found->certainty, NETOBS__VERDICT__CERTAINTY__CERTAIN);
+	assert_int_equal(found->n_missing, 2);
+	assert_int_equal(found->missing[0],
+			 NETOBS__VERDICT__VERDICT_MISSING__BEFORE);
+	assert_int_equal(found->missing[1],
+			 NETOBS__VERDICT__VERDICT_MISSING__FIRST_BYTES);
+	assert_int_equal(found->clock_ns, -7);
+	assert_int_equal(found->blamed_ns, 1ULL << 40);
+	assert_int_equal(found->n_parts, 2);
+	assert_int_equal(found->parts[1]->place,
+			 NETOBS__VERDICT__VERDICT_PLACE__NETWORK);
+	assert_int_equal(found->parts[1]->cause,
+			 NETOBS__VERDICT__VERDICT_CAUSE__MTU);
+	assert_int_equal(found->parts[1]->most_ns, 9);
+	assert_int_equal(found->n_shares, 1);
+	assert_string_equal(found->shares[0]->command, "iperf3");
+	netobs__record__free_unpacked(record, NULL);
+}
+
 TEST(queues_have_a_list_of_shares)
 {
 	for (int i = 0; i < ROUNDS; i++) {

@@ -42,6 +42,8 @@ static int64_t end_of(const struct netobs_record *record)
 		return ((const struct netobs_queue *)record)->end_ns;
 	case NETOBS_RECORD_HOST:
 		return ((const struct netobs_host *)record)->end_ns;
+	case NETOBS_RECORD_VERDICT:
+		return ((const struct netobs_verdict *)record)->end_ns;
 	default:
 		return record->time_ns;
 	}

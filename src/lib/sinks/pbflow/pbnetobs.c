@@ -63,15 +63,13 @@ static uint8_t *put_record_value(uint8_t *to, const struct pb_field *field,
 static uint8_t *put_fields(uint8_t *to, const struct pb_field *fields,
 			   const void *it, const struct pbflow_options *options);
 
-/* Numbers of parts, each a byte. */
-static uint8_t *put_unknown(uint8_t *to, uint32_t number, uint64_t parts)
+/* Numbers of bits, each a byte. */
+static uint8_t *put_bits(uint8_t *to, uint32_t number, uint64_t bits)
 {
-	parts &= (1U << NETOBS_JOURNEY_PARTS) - 1;
 	to = put_varint(put_tag(to, number, WIRE_BYTES),
-			(uint64_t)__builtin_popcountll(parts));
-	for (unsigned int part = 0; part < NETOBS_JOURNEY_PARTS; part++)
-		if (parts & 1U << part)
-			*to++ = (uint8_t)part;
+			(uint64_t)__builtin_popcountll(bits));
+	for (; bits; bits &= bits - 1)
+		*to++ = (uint8_t)__builtin_ctzll(bits);
 	return to;
 }
 
@@ -142,9 +140,15 @@ static uint8_t *put_record_field(uint8_t *to, const struct pb_field *field,
 	case RECORD_cut:
 		return put_record_value(to, field, record_is_cut(it));
 	case RECORD_unknown:
-		return put_unknown(to, field->number,
-				   record_number(&field->field, it));
+		return put_bits(to, field->number,
+				record_number(&field->field, it) &
+					((1U << NETOBS_JOURNEY_PARTS) - 1));
+	case RECORD_missing:
+		return put_bits(to, field->number,
+				record_number(&field->field, it) &
+					(2 * NETOBS_MISSING_FIRST_BYTES - 1));
 	case RECORD_classes:
+	case RECORD_times:
 		return put_classes(to, field, at);
 	default:
 		if (record_is_list(&field->field))

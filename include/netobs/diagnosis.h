@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/**
+ * @file diagnosis.h
+ * Whose fault is it? Judges the records of turns, queues and hosts (turn.h) that tracers of one host
+ * or of both made of a connection: what takes longer than before, the client's process, its host,
+ * the network, the server's host, or the server's process.
+ *
+ * The time is divided into *turns*: from a request's first byte written to the next one. Each moment of a turn
+ * belongs to one *part*, by the way of the last byte of the request and of the answer, so the parts add up
+ * to the turn. What a part takes beyond its *norm* is blamed on it. The norm is what it took in turns before,
+ * or in a verdict that was added.
+ *
+ * There is no kernel in it: records may come from a tracer, or from a file by netobs_record_parse().
+ */
+#ifndef NETOBS_DIAGNOSIS_H
+#define NETOBS_DIAGNOSIS_H
+
+#include <stdint.h>
+
+#include <netobs/record.h>
+#include <netobs/turn.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Whose part it is. The client is the end that opened the connection. */
+enum netobs_verdict_place {
+	NETOBS_PLACE_NONE = 0, /**< nothing takes longer than before */
+	NETOBS_PLACE_CLIENT_PROCESS = 1,
+	NETOBS_PLACE_CLIENT_HOST = 2,
+	NETOBS_PLACE_NETWORK = 3,
+	NETOBS_PLACE_SERVER_HOST = 4,
+	NETOBS_PLACE_SERVER_PROCESS = 5,
+	/** Only one host has records: something that it cannot see, the network or the other host. */
+	NETOBS_PLACE_BEYOND = 6,
+	NETOBS_PLACES
+};
+
+/** What takes the time there. */
+enum netobs_verdict_cause {
+	NETOBS_CAUSE_NONE = 0,
+	/* Of a process: */
+	NETOBS_CAUSE_THINKS = 1, /**< it runs or sleeps before it writes */
+	NETOBS_CAUSE_READS = 2, /**< bytes can be read, and it does not read them */
+	NETOBS_CAUSE_STOPPED = 3, /**< a signal, a debugger or a freezer stops it */
+	NETOBS_CAUSE_ACCEPT =
+		4, /**< it does not accept connections: its accept queue is full */
+	/* Of a host: */
+	NETOBS_CAUSE_CPU = 5,	/**< threads that could run wait for a CPU */
+	NETOBS_CAUSE_STACK = 6, /**< TCP, IP, drivers, forwarding */
+	NETOBS_CAUSE_SEND_BUFFER = 7,
+	NETOBS_CAUSE_RECEIVE_BUFFER = 8, /**< also of datagrams */
+	NETOBS_CAUSE_QDISC =
+		9, /**< bytes wait in a queueing discipline, or find no room in it */
+	NETOBS_CAUSE_DROP =
+		10, /**< the kernel drops packets: netobs_verdict.drop_cause says why */
+	NETOBS_CAUSE_CONNTRACK = 11, /**< the table of connections is full */
+	/* Of the network: */
+	NETOBS_CAUSE_DELAY = 12, /**< the way takes longer */
+	NETOBS_CAUSE_QUEUE = 13, /**< other flows fill the last link */
+	NETOBS_CAUSE_LOSS = 14,
+	NETOBS_CAUSE_REORDERING = 15,
+	NETOBS_CAUSE_MTU = 16,	/**< only large packets are lost */
+	NETOBS_CAUSE_LINK = 17, /**< the link of an uplink went down */
+	NETOBS_CAUSES
+};
+
+/** How sure a verdict is. */
+enum netobs_certainty {
+	/** Two causes of like size, too few turns, no time before, or evidence is missing. */
+	NETOBS_NOT_SURE = 0,
+	/** Two fifths of what is longer, or only a difference of times tells. */
+	NETOBS_LIKELY = 1,
+	/** Three fifths of what is longer, ten turns before, and an observation: a drop, a stop, a wait for a CPU,
+	 *  unread bytes, a carrier, bytes that left one host and did not arrive at the other. */
+	NETOBS_CERTAIN = 2,
+	NETOBS_CERTAINTIES
+};
+
+/** What would make a verdict surer; bits of netobs_verdict.missing. */
+enum netobs_verdict_missing {
+	NETOBS_MISSING_HOST = 1 << 0,	  /**< records of the other host */
+	NETOBS_MISSING_BEFORE = 1 << 1,	  /**< ten turns before, or a norm */
+	NETOBS_MISSING_TURNS = 1 << 2,	  /**< ten turns in the window */
+	NETOBS_MISSING_THREADS = 1 << 3,  /**< what threads did */
+	NETOBS_MISSING_LIMITS = 1 << 4,	  /**< what kept TCP from sending */
+	NETOBS_MISSING_COUNTERS = 1 << 5, /**< records of hosts */
+	NETOBS_MISSING_QUEUES = 1 << 6, /**< records of queues: who filled one */
+	NETOBS_MISSING_POINTS = 1 << 7, /**< tracepoints that a kernel lacks */
+	NETOBS_MISSING_CLOCK =
+		1 << 8, /**< a bound of the clocks: they jumped, or no packet went both ways */
+	NETOBS_MISSING_RECORDS =
+		1 << 9, /**< some of many turns only, or more than max_turns */
+	NETOBS_MISSING_FIRST_BYTES =
+		1 << 10 /**< turns were cut: they began before the records */
+};
+
+#define NETOBS_VERDICT_PARTS_MAX 24
+
+/** A part of the time, and what it took. */
+struct netobs_verdict_part {
+	uint8_t place; /**< enum netobs_verdict_place */
+	uint8_t cause; /**< enum netobs_verdict_cause */
+	uint8_t reserved[6];
+	uint64_t now_ns; /**< in a turn of the window, the mean; of streams, in a second */
+	uint64_t before_ns; /**< in a turn before, the mean */
+	uint64_t most_ns;   /**< in a turn before, the most: the norm */
+	uint64_t blamed_ns; /**< in the window, beyond the norm */
+};
+
+/** The judgement of what one client and one service did in a window: NETOBS_RECORD_VERDICT.
+ *  Library-allocated, read-only, grows at the end. */
+struct netobs_verdict {
+	struct netobs_record record; /**< its time is the beginning of the window */
+	int64_t end_ns;
+	uint8_t client[16]; /**< at its socket, or at the uplink; IPv4 as ::ffff:a.b.c.d */
+	uint8_t server[16];
+	uint16_t server_port;
+	uint8_t protocol;
+	uint8_t place;	   /**< enum netobs_verdict_place */
+	uint8_t cause;	   /**< enum netobs_verdict_cause */
+	uint8_t certainty; /**< enum netobs_certainty */
+	uint8_t second_place,
+		second_cause; /**< with a fifth of the blame or more; 0: none */
+	uint8_t is_stream; /**< judged without turns: parts are of a second, and the rate counts */
+	uint8_t reserved[3];
+	uint32_t missing;	 /**< enum netobs_verdict_missing */
+	uint32_t missing_points; /**< as in struct netobs_host, of all hosts */
+	uint32_t connections;
+	uint32_t turns, turns_before;	  /**< of streams, seconds */
+	uint64_t turn_ns, turn_before_ns; /**< the mean of a turn */
+	uint64_t rate, rate_before;	  /**< of streams: bytes a second */
+	uint64_t blamed_ns;		  /**< of place and cause */
+	uint64_t all_blamed_ns;		  /**< of all places and causes */
+	int64_t clock_ns; /**< by how much the server's clock is ahead of the client's */
+	uint64_t clock_bound_ns; /**< the error of clock_ns is at most that; 0: not known */
+	uint64_t lost_bytes; /**< that left the one host, and did not arrive at the other */
+	uint64_t dropped; /**< packets that hosts dropped, with drop_cause */
+	uint64_t throttled; /**< how often the group was, whose threads waited for a CPU */
+	uint32_t client_pid, server_pid; /**< 0: not known */
+	char client_command[16];
+	char server_command[16];
+	char client_host[64]; /**< as netobs_host.host says; "": it has no records */
+	char server_host[64];
+	char interface[16]; /**< of the queue or the link to blame */
+	char drop_cause[64];
+	char drop_function[64];
+	char cgroup[128];
+	char alert[64]; /**< the rule of the alert that the connection was traced for; "": none */
+	int64_t alert_ns; /**< its time */
+	uint64_t filled; /**< what passed the queue to blame: bytes, of a CPU ns; shares add up to it with filled_rest */
+	uint64_t filled_rest;
+	uint16_t n_parts, n_shares;
+	uint8_t reserved2[4];
+	struct netobs_verdict_part parts[NETOBS_VERDICT_PARTS_MAX]; /**< in the order of the way */
+	struct netobs_queue_share shares[NETOBS_QUEUE_SHARES_MAX]; /**< who filled it, largest first */
+};
+
+/** The name of a place, "none", "client process" ...; NULL beyond the last. */
+NETOBS_API const char *netobs_verdict_place_name(unsigned int place);
+
+/** The name of a cause, "none", "thinks" ...; NULL beyond the last. */
+NETOBS_API const char *netobs_verdict_cause_name(unsigned int cause);
+
+/** "not sure", "likely", "certain"; NULL beyond the last. */
+NETOBS_API const char *netobs_certainty_name(unsigned int certainty);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
