@@ -2,7 +2,8 @@
 /*
  * What a switch of threads costs while the tracer watches some: two processes on one CPU wake each other in turns.
  * Their CPU time counts, which has that of the programs, and not that of other processes. All subjects have their
- * turns in each round, in random order.
+ * turns in each round, in random order. And what a verdict costs: two hosts have recorded 10,000 turns, in the
+ * second half of which the server thinks longer.
  */
 #include "bench.h"
 #include "config.h"
@@ -10,8 +11,11 @@
 #include "base/util.h"
 #include "switches.skel.h"
 #include "trace/threads.h"
+#include "netobs/diagnosis.h"
 
 #include <errno.h>
+#include <math.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -186,16 +190,88 @@ static int measure(const struct subjects *subjects, uint32_t rounds,
 	return err;
 }
 
+/* ---- A verdict --------------------------------------------------------------- */
+
+enum { JUDGED = 10000 };
+
+/* A message at the host that sends it, or reads it. */
+static int add_message(struct netobs_diagnosis *diagnosis, bool sends,
+		       bool direction, uint32_t i, int64_t ns, int64_t answer_ns)
+{
+	const uint32_t has = NETOBS_TURN_HAS_INITIATOR | NETOBS_TURN_HAS_END;
+	const int64_t sent = sends ? ns : 0, came = ns - sent;
+	const struct netobs_turn turn = {
+		.record = { sizeof(turn), has | 1U << !sends,
+			    NETOBS_RECORD_TURN, ns },
+		.connection = 1,
+		.seq = i,
+		.offset = i,
+		.bytes = 1,
+		.wire_src[15] = direction,
+		.wire_dst[15] = !direction,
+		.wire_src_port = direction,
+		.wire_dst_port = !direction,
+		.protocol = IPPROTO_TCP,
+		.direction = direction,
+		.one_of = 1,
+		.attempts = 1,
+		.written_ns = sent,
+		.sent_ns = sent,
+		.out_ns = sent,
+		.in_ns = came,
+		.ready_ns = came,
+		.read_ns = came,
+		.answer_ns = answer_ns,
+		.end_ns = ns,
+	};
+
+	return netobs_diagnosis_add(diagnosis, sends == direction, &turn.record);
+}
+
+static void keep_place(const struct netobs_verdict *verdict, void *place)
+{
+	*(uint8_t *)place = verdict->place;
+}
+
+/* CPU time from the first record to the verdict. */
+static int measure_verdict(double *ret_seconds)
+{
+	const int64_t begin_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID),
+		      ms = NSEC_PER_MSEC, half = JUDGED / 2 * 20 * ms;
+	struct netobs_diagnosis *diagnosis;
+	int err = netobs_diagnosis_new(NULL, &diagnosis);
+	uint8_t place = NETOBS_PLACE_NONE;
+
+	for (uint32_t i = 0; !err && i < 4 * JUDGED; i++) {
+		const int64_t ns = half + i / 4 * 20 * ms,
+			      answer = ns + (i < 2 * JUDGED ? 3 : 9) * ms;
+		const int64_t at[] = { ns, ns + ms, answer, answer + ms },
+			      next[] = { 0, answer, 0, ns + 20 * ms };
+
+		err = add_message(diagnosis, !(i & 1), i & 2, i / 4, at[i & 3],
+				  next[i & 3]);
+	}
+	if (!err)
+		err = netobs_diagnosis_judge(diagnosis, 2 * half, 0, 0,
+					     keep_place, &place);
+	*ret_seconds = (double)(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - begin_ns) /
+		       NSEC_PER_SEC;
+	netobs_diagnosis_free(diagnosis);
+	return err < 0 || place == NETOBS_PLACE_SERVER_PROCESS ? min_i64(err, 0) :
+								 -EBADMSG;
+}
+
 /* ---- Results ----------------------------------------------------------------- */
 
 static const struct report_column columns[] = {
 	{ "programs", COLUMN_TEXT },
 	{ "ns_per_switch", 0 },
 	{ "over_none", 0 },
+	{ "cpu_s", 3 },
 };
 
 /* Of each round, the difference is that of turns next to each other. */
-static void print(const struct config *config, double *samples)
+static void print(const struct config *config, double *samples, double verdict_s)
 {
 	struct report report = { .is_json = config->output == OUTPUT_JSON,
 				 .columns = columns,
@@ -213,11 +289,14 @@ static void print(const struct config *config, double *samples)
 		const char *const texts[] = { names[i] };
 		const double numbers[] = {
 			summarize(&samples[i * rounds], rounds).median,
-			summarize(&samples[(SUBJECTS + i) * rounds], rounds).median
+			summarize(&samples[(SUBJECTS + i) * rounds], rounds).median,
+			NAN
 		};
 
 		report_row(&report, texts, numbers);
 	}
+	report_row(&report, (const char *const[]){ "verdict" },
+		   (const double[]){ NAN, NAN, verdict_s });
 	report_end(&report);
 }
 
@@ -227,6 +306,7 @@ int trace_run(const struct config *config)
 	cleanup_free double *samples =
 		calloc(2 * SUBJECTS * config->rounds, sizeof(*samples));
 	struct subjects subjects = { .empty = switches_bpf__open_and_load() };
+	double verdict_s = 0;
 	int err = subjects.empty && samples ? start(&subjects.pair) : -errno;
 
 	err = err ?: threads_open(&subjects.threads, NULL, NULL, NULL);
@@ -235,7 +315,8 @@ int trace_run(const struct config *config)
 	stop(&subjects.pair);
 	switches_bpf__destroy(subjects.empty);
 	threads_close(subjects.threads);
+	err = err ?: measure_verdict(&verdict_s);
 	if (!err)
-		print(config, samples);
-	return failure_report("switches of threads", err);
+		print(config, samples, verdict_s);
+	return failure_report("switches of threads, and a verdict", err);
 }

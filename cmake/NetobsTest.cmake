@@ -132,6 +132,10 @@ function(netobs_c_tests label timeout)
 	foreach(source ${sources})
 		netobs_test_stem(${source} stem)
 		netobs_c_program(${label}_${stem} ${source} tests netobs_archive)
+		# A model beside it.
+		get_filename_component(folder ${source} DIRECTORY)
+		file(GLOB models CONFIGURE_DEPENDS ${folder}/sim_*.c)
+		target_sources(${label}_${stem} PRIVATE ${models})
 		netobs_test(${label}.${stem} ${label} ${timeout} ${label}_${stem})
 	endforeach()
 endfunction()
@@ -176,6 +180,8 @@ set(NETOBS_FUZZ_SOURCES_container_facts src/lib/who/container_facts.c src/lib/ba
 set(NETOBS_FUZZ_SOURCES_otlp src/lib/sinks/otlp/answer.c src/lib/sinks/grpc/status.c)
 set(NETOBS_FUZZ_SOURCES_parse tests/harness/host.c tests/harness/packet.c tests/harness/samples.c)
 set(NETOBS_FUZZ_SOURCES_pcapng src/lib/capture/pcapng_file.c)
+set(NETOBS_FUZZ_SOURCES_record_parse src/lib/record/any.c src/lib/record/record_json.c
+	src/lib/record/record_parse.c src/lib/base/json.c src/lib/base/json_reader.c src/lib/base/text.c)
 set(NETOBS_FUZZ_SOURCES_spool ${spool_sources} src/lib/base/hash.c src/lib/base/io.c
 	src/lib/base/outage.c src/lib/base/text.c src/lib/base/worker.c)
 

@@ -157,6 +157,53 @@ struct netobs_verdict {
 	struct netobs_queue_share shares[NETOBS_QUEUE_SHARES_MAX]; /**< who filled it, largest first */
 };
 
+struct netobs_diagnosis;
+
+/** Zero means "default" for every field. */
+struct netobs_diagnosis_opts {
+	size_t sz; /**< sizeof(struct netobs_diagnosis_opts) */
+	uint32_t max_turns; /**< records kept of each type and host; default 65536. Older ones go first. */
+};
+
+/**
+ * @param opts  NULL: defaults
+ * @param ret_diagnosis  yours: netobs_diagnosis_free()
+ * @return 0; -EINVAL; -ENOMEM
+ */
+NETOBS_API int netobs_diagnosis_new(const struct netobs_diagnosis_opts *opts,
+				    struct netobs_diagnosis **ret_diagnosis);
+
+NETOBS_API void netobs_diagnosis_free(struct netobs_diagnosis *diagnosis);
+
+#define NETOBS_DIAGNOSIS_HOSTS_MAX 64
+
+/**
+ * Add a record; in any order, and more than once. A verdict is a norm for its service: its parts are
+ * what is normal, instead of the time before. Other types are ignored.
+ *
+ * @param host  number of the host that made it, from 0: one for each tracer
+ * @return 0; -EINVAL: an argument is NULL or too large; -ENOMEM
+ */
+NETOBS_API int netobs_diagnosis_add(struct netobs_diagnosis *diagnosis,
+				    unsigned int host,
+				    const struct netobs_record *record);
+
+/**
+ * Judge a window: one verdict for each client and service that has turns in it, the largest blame first.
+ * Times are by the clock of the lowest host with records.
+ *
+ * @param since_ns  the window begins; ns since 1970 UTC; 0: with the first record
+ * @param until_ns  it ends; 0: with the last record
+ * @param before_ns  the time before begins: what is normal; 0: with the first record
+ * @param on_verdict  valid during the call only; it must not use @p diagnosis
+ * @return number of verdicts; -EINVAL: the times are not in order; -ENOMEM
+ */
+NETOBS_API int netobs_diagnosis_judge(
+	struct netobs_diagnosis *diagnosis, int64_t since_ns, int64_t until_ns,
+	int64_t before_ns,
+	void (*on_verdict)(const struct netobs_verdict *verdict, void *user),
+	void *user);
+
 /** The name of a place, "none", "client process" ...; NULL beyond the last. */
 NETOBS_API const char *netobs_verdict_place_name(unsigned int place);
 

@@ -70,9 +70,11 @@ class Bench(lab.LabTest):
         self.assertGreater(min(one["records_per_s"] for one in found["results"]), 0)
 
     def test_trace(self):
-        results = self.bench("trace", "--rounds", "1")["results"]
+        *results, verdict = self.bench("trace", "--rounds", "1")["results"]
         self.assertEqual(["none", "empty", "not watched", "watched"], [one["programs"] for one in results])
         self.assertGreater(min(one["ns_per_switch"] for one in results), 0)
+        self.assertEqual("verdict", verdict["programs"])
+        self.assertGreater(verdict["cpu_s"], 0)
 
     def test_too_noisy(self):
         """No host is so quiet that seven rounds differ by less than that."""
