@@ -41,10 +41,10 @@
 #define OPTION_SELECTED , OPTION_KEEP,
 #define OPTION_IF(verbs, ...) \
 	OPTION_SECOND(OPTION_VERBS verbs, OPTION_DROP, )(__VA_ARGS__)
-#define OPTION_VERBS(...) OPTION_NINE_VERBS(__VA_ARGS__, , , , , , , , , )
-#define OPTION_NINE_VERBS(a, b, c, d, e, f, g, h, i, ...)                 \
+#define OPTION_VERBS(...) OPTION_TEN_VERBS(__VA_ARGS__, , , , , , , , , , )
+#define OPTION_TEN_VERBS(a, b, c, d, e, f, g, h, i, j, ...)               \
 	SELECT_##a SELECT_##b SELECT_##c SELECT_##d SELECT_##e SELECT_##f \
-		SELECT_##g SELECT_##h SELECT_##i
+		SELECT_##g SELECT_##h SELECT_##i SELECT_##j
 #define OPTION_SECOND(...) OPTION_TAKE_SECOND(__VA_ARGS__)
 #define OPTION_TAKE_SECOND(first, second, ...) second
 #define OPTION_KEEP(...) __VA_ARGS__

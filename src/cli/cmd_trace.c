@@ -18,6 +18,7 @@
 #include "cli/flows/flows_request.h"
 #include "cli/trace/trace_summary.h"
 #include "cli/trace/trace_outputs.h"
+#include "cli/trace/tracer.h"
 #include "cli/view/verb_run.h"
 #include "service/observe/flows_config.h"
 #include "service/options/privileges.h"
@@ -35,9 +36,6 @@ enum {
 	SHOW_SUMMARY,
 	SHOW_TURNS
 };
-
-/* Inode of the initial PID namespace: include/linux/proc_ns.h of the kernel. */
-#define INITIAL_PIDS "pid:[4026531836]"
 
 /* The parts that --show summary names. */
 #define LIST_JourneyPart(line) ~, line
@@ -345,48 +343,12 @@ static int end_report(struct watch *watch)
 	return r;
 }
 
-/* Say on stderr what the result lacks, if anything. */
-static void report_left_out(const struct netobs *trace)
-{
-	struct netobs_trace_stats stats = { .sz = sizeof(stats) };
-
-	netobs_trace_stats_get(trace, &stats);
-	if (stats.refused_connections)
-		fprintf(stderr,
-			"netobsctl trace: %" PRIu64
-			" connections were not traced for want of room (--max-connections)\n",
-			stats.refused_connections);
-	if (stats.cut_by_connection || stats.cut_by_rate || stats.lost_events)
-		fprintf(stderr,
-			"netobsctl trace: events that are missing: %" PRIu64
-			" beyond --max-events, %" PRIu64
-			" beyond --max-rate, %" PRIu64
-			" without room in the ring or in an interrupt\n",
-			stats.cut_by_connection, stats.cut_by_rate,
-			stats.lost_events);
-	if (stats.unhooked_namespaces)
-		fprintf(stderr,
-			"netobsctl trace: netfilter's hooks were not traced in %" PRIu64
-			" network namespaces\n",
-			stats.unhooked_namespaces);
-	if (stats.thinned_turns)
-		fprintf(stderr,
-			"netobsctl trace: %" PRIu64
-			" turns were left out, beyond 2 a second of a connection\n",
-			stats.thinned_turns);
-	if (stats.cut_journeys)
-		fprintf(stderr,
-			"netobsctl trace: %" PRIu64
-			" journeys were ended early: too many bytes were on their way\n",
-			stats.cut_journeys);
-}
-
 static int finish_trace(void *object, int r)
 {
 	struct watch *watch = object;
 
 	if (watch->has_started)
-		report_left_out(watch->trace);
+		tracer_report_left_out(command.name, watch->trace, true);
 	if (!r)
 		r = end_report(watch);
 	return trace_outputs_close(&watch->outputs) ? r : -EIO;
@@ -449,18 +411,6 @@ static int run_trace(struct watch *watch)
 
 /* ---- Options --------------------------------------------------------------------------- */
 
-/* PIDs of other namespaces than this one cannot be looked up. */
-static bool is_no_process(uint32_t pid)
-{
-	char path[32], namespace[32] = "";
-
-	snprintf(path, sizeof(path), "/proc/%u", pid);
-	return readlink("/proc/self/ns/pid", namespace, sizeof(namespace) - 1) >
-		       0 &&
-	       !strcmp(namespace, INITIAL_PIDS) && access(path, F_OK) < 0 &&
-	       errno == ENOENT;
-}
-
 /* A terminal shows too few journeys as lines at a time. */
 static int default_show(const struct options *wanted)
 {
@@ -482,11 +432,8 @@ static int check_options(const struct options *wanted)
 				    "--rule");
 		return EXIT_USAGE;
 	}
-	if (wanted->traced.pid && is_no_process(wanted->traced.pid)) {
-		args_complain(&command, "--pid %u: there is no such process",
-			      wanted->traced.pid);
+	if (!tracer_check_pid(&command, wanted->traced.pid))
 		return EXIT_FAILED;
-	}
 	if ((wanted->show == SHOW_EVENTS || wanted->show == SHOW_TURNS) &&
 	    wanted->svg)
 		args_complain(&command, "--svg draws journeys only");

@@ -133,16 +133,32 @@ static const char *record_input_place(const struct record_input *input,
 
 /* ---- All records of a file ---------------------------------------------------------- */
 
-void record_reader_complain(const char *format, ...)
+static void complain(const char *verb, const char *format, va_list args)
 {
 	char text[1200];
+
+	vsnprintf(text, sizeof(text), format, args);
+	safe_cell(text);
+	fprintf(stderr, "netobsctl %s: %s\n", verb, text);
+}
+
+void record_reader_complain(const char *format, ...)
+{
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	complain("map", format, args);
 	va_end(args);
-	safe_cell(text);
-	fprintf(stderr, "netobsctl map: %s\n", text);
+}
+
+__attribute__((format(printf, 2, 3))) static void
+report(const struct record_reader *reader, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	complain(reader->verb ?: "map", format, args);
+	va_end(args);
 }
 
 void record_reader_refuse(struct record_reader *reader,
@@ -152,15 +168,14 @@ void record_reader_refuse(struct record_reader *reader,
 
 	reader->is_failed = true;
 	if (++reader->unreadable <= REPORTS_MAX)
-		record_reader_complain(
-			"%s: %s",
-			record_input_place(input, place, sizeof(place)), why);
+		report(reader, "%s: %s",
+		       record_input_place(input, place, sizeof(place)), why);
 }
 
 void record_reader_fail(struct record_reader *reader, const char *path, int err)
 {
 	reader->is_failed = true;
-	record_reader_complain("%s: %s", path, strerror(-err));
+	report(reader, "%s: %s", path, strerror(-err));
 }
 
 int record_reader_read(struct record_reader *reader, const char *path,
@@ -169,7 +184,7 @@ int record_reader_read(struct record_reader *reader, const char *path,
 		       void *user)
 {
 	struct record_input input;
-	struct record_line line;
+	struct record_line line = { 0 };
 	int r = record_input_open(&input, path), taken = 0;
 
 	while (!r && !taken && (r = record_input_next(&input, &line)) > 0) {

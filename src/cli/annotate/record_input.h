@@ -50,15 +50,16 @@ void record_input_close(struct record_input *input);
 
 /* ---- Record reader --------------------------------------------------------------------- */
 
-/* Reads all records of a file for netobsctl map, and reports on stderr what cannot be read. */
+/* Reads all records of a file, and reports on stderr what cannot be read. */
 
 /* All zero: nothing has been read. */
 struct record_reader {
+	const char *verb;    /* of netobsctl; NULL: map */
 	uint64_t unreadable; /* lines that are no records */
 	bool is_failed; /* there are some, or a file was not read as a whole */
 };
 
-/** Print a message, with text from files made safe for a terminal. */
+/** Print a message of netobsctl map, with text from files made safe for a terminal. */
 __attribute__((format(printf, 1, 2))) void
 record_reader_complain(const char *format, ...);
 

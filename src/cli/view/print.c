@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "base/util.h"
 
 int text_flush(const char *command)
@@ -18,6 +19,31 @@ int text_flush(const char *command)
 		command, strerror(-err));
 	clearerr(stdout); /* main() need not report it again */
 	return err;
+}
+
+int print_words(FILE *file, const char *first, char *text, int columns)
+{
+	const int indent = (int)strlen(first);
+	int column = 0, spaces = 0;
+	char *word;
+
+	safe_cell(text);
+	for (; (word = strsep(&text, " ")); spaces++) {
+		const int len =
+			(int)min_u64(strlen(word), (uint64_t)(columns - indent));
+
+		if (!len)
+			continue;
+		if (!column)
+			column = fprintf(file, "%s%*s", first, spaces, "");
+		else if (column + spaces + len <= columns)
+			column += fprintf(file, "%*s", spaces, "");
+		else
+			column = fprintf(file, "\n%*s", indent, "") - 1;
+		column += fprintf(file, "%.*s", len, word);
+		spaces = 0;
+	}
+	return column;
 }
 
 void print_json_string(const char *text)

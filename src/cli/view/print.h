@@ -8,6 +8,15 @@
 /** Write the printed text; an error is reported, unless the reader has gone. @return 0; < 0: failure */
 int text_flush(const char *command);
 
+/**
+ * Print the words of @text behind @first, and below each other where @columns are not enough; longer
+ * words are cut.
+ *
+ * @param text  made safe for a terminal, and consumed
+ * @return the column behind the last word
+ */
+int print_words(FILE *file, const char *first, char *text, int columns);
+
 /* Print @text as a string of JSON. */
 void print_json_string(const char *text);
 

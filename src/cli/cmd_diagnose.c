@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "cmd.h"
+
+#include <netobs/diagnosis.h>
+
+#include "base/clock_ms.h"
+#include "base/json_reader.h"
+#include "cli/diagnose/record_source.h"
+#include "cli/diagnose/verdict_text.h"
+#include "cli/flows/flows_request.h"
+#include "cli/trace/tracer.h"
+#include "cli/view/verb_run.h"
+#include "service/options/privileges.h"
+#include "service/service_trace.h"
+#include "service/signals.h"
+
+enum {
+	DEFAULT_MS = 10000, /* of --before and --for */
+	LOOK_MS = 100, /* between looks at other hosts, which bounds their rate */
+	LATE_MS = 5000,	  /* until they have ended: they began later */
+	ALERTS_MAX = 4,	  /* followed at a time */
+	TRACED_MS = 6000, /* after an alert */
+	JUDGED_MS = 8000,
+	HOSTS_MAX = NETOBS_DIAGNOSIS_HOSTS_MAX,
+	SHOWN_MAX = 10, /* verdicts, for people */
+	JSON_MAX = 64 << 10,
+};
+
+struct options {
+	struct netobs_trace_opts traced; /* options of the tracer */
+	struct args_list netns, filter_words, with;
+	struct args_list files; /* of records, instead of tracing */
+	uint32_t before_ms, for_ms, verbose; /* 0: not given */
+	const char *ssh, *norms, *alerts;    /* NULL: not given */
+	bool is_collector;
+	int output; /* 0: for people; 1: JSON */
+};
+
+static const struct args_option options[] = {
+#define SELECT_diagnose OPTION_SELECTED
+#define OPTIONS_STRUCT struct options
+#include "service/options/option_rows.h"
+};
+
+static const struct args_command command = {
+	.name = "diagnose",
+	.summary = "Judge what slows connections down: a process, its host, or the network",
+	.options = options,
+	.operands = "[FILTER]",
+	.operand_list = offsetof(struct options, filter_words),
+	.notes = "FILTER chooses connections by their addresses and ports: see pcap-filter(7).\n"
+		 "Without --with, what is not on this host is \"beyond\" it. HOST needs netobsctl in its\n"
+		 "PATH, and a login that may trace. ^C judges what has been collected by then.\n",
+};
+
+/* What is judged by itself: all connections, or the one of an alert. */
+struct judged {
+	struct netobs_diagnosis *diagnosis; /* NULL: not in use */
+	struct netobs_alert alert; /* its time is in its turns; 0: none */
+	int64_t due_ms;
+};
+
+struct diagnose {
+	struct verb verb;
+	struct options options;
+	char *filter, *quoted; /* NULL: all connections */
+	struct netobs *tracer; /* NULL: this host is not traced */
+	struct record_source alerts, hosts[HOSTS_MAX];
+	struct record_reader reader; /* of files */
+	size_t n_hosts, reading;     /* reading: which host, or which file */
+	struct judged judged[ALERTS_MAX];
+	unsigned int unfollowed, verdicts;
+	unsigned int first_host;   /* the lowest one with turns */
+	int64_t first_ns, last_ns; /* of its turns */
+	int64_t stopped_ns;	   /* by the clock of this host */
+	char names[HOSTS_MAX][64]; /* of hosts in files: the file and AgentIP */
+	unsigned int n_names;
+	bool reads_norms;
+};
+
+/* ---- Verdicts -------------------------------------------------------------------------- */
+
+static void print_json(const struct netobs_record *record)
+{
+	char text[JSON_MAX];
+
+	if (netobs_record_json(record, text, sizeof(text)) > 0)
+		puts(text);
+}
+
+static void on_verdict(const struct netobs_verdict *verdict, void *user)
+{
+	struct diagnose *d = user;
+
+	d->verdicts++;
+	if (d->options.output)
+		print_json(&verdict->record);
+	else if (d->verdicts <= SHOWN_MAX)
+		verdict_text_print(stdout, verdict, d->quoted);
+	else if (d->verdicts == SHOWN_MAX + 1)
+		puts("There are more verdicts: -o json prints all.");
+}
+
+static int judge(struct diagnose *d, const struct judged *judged,
+		 int64_t since_ns, int64_t until_ns, int64_t before_ns)
+{
+	int r;
+
+	d->verdicts = 0;
+	r = netobs_diagnosis_judge(judged->diagnosis, since_ns, until_ns,
+				   before_ns, on_verdict, d);
+	if (d->verdicts)
+		return 0;
+	fprintf(stderr,
+		"netobsctl diagnose: no verdict: no message of such a connection was seen\n");
+	return r ?: -ENODATA;
+}
+
+/* The time to judge ends when this host stopped; if it has no turns, with the last one. */
+static int judge_last(struct diagnose *d)
+{
+	const int64_t until_ns = d->tracer && !d->first_host ? d->stopped_ns :
+							       d->last_ns;
+	const int64_t half_ns = d->first_ns ? (until_ns - d->first_ns) / 2 :
+					      INT64_MAX;
+	/* Of short files, half is the time before. */
+	const int64_t for_ns =
+		d->options.for_ms ? d->options.for_ms * NSEC_PER_MSEC :
+				    min_i64(half_ns, DEFAULT_MS * NSEC_PER_MSEC);
+	const int64_t since_ns = until_ns - for_ns;
+	const int64_t long_ns = d->options.before_ms * NSEC_PER_MSEC;
+
+	return judge(d, d->judged, max_i64(since_ns, 1), max_i64(until_ns, 2),
+		     long_ns ? max_i64(since_ns - long_ns, 0) : 0);
+}
+
+/* ---- Records --------------------------------------------------------------------------- */
+
+static void add_record(struct diagnose *d, unsigned int host,
+		       const struct netobs_record *record)
+{
+	const struct netobs_turn *turn = (const struct netobs_turn *)record;
+	const bool is_turn = record->type == NETOBS_RECORD_TURN;
+
+	if (is_turn && host < d->first_host)
+		d->first_ns = d->last_ns = 0;
+	if (is_turn && host <= d->first_host) {
+		if (!d->first_ns || record->time_ns < d->first_ns)
+			d->first_ns = record->time_ns;
+		d->last_ns = max_i64(d->last_ns, turn->end_ns);
+		d->first_host = host;
+	}
+	for (struct judged *it = d->judged; it < d->judged + ALERTS_MAX; it++)
+		if (it->diagnosis && (!is_turn || !it->alert.record.time_ns ||
+				      turn->alert_ns == it->alert.record.time_ns))
+			netobs_diagnosis_add(it->diagnosis, host, record);
+}
+
+static void on_record(const struct netobs_record *record, void *user)
+{
+	struct diagnose *d = user;
+
+	d->options.is_collector ? print_json(record) : add_record(d, 0, record);
+}
+
+/* @return the number of the host of a line in a file; HOSTS_MAX: there are too many */
+static unsigned int find_host(struct diagnose *d, const char *line)
+{
+	char name[64], agent[48];
+	unsigned int i = 0;
+
+	json_get_text(json_parse(line), "AgentIP", agent, sizeof(agent));
+	snprintf(name, sizeof(name), "%zu %s", d->reading, agent);
+	while (i < d->n_names && strcmp(d->names[i], name) != 0)
+		i++;
+	if (i == d->n_names && i < HOSTS_MAX)
+		strcpy(d->names[d->n_names++], name);
+	return i;
+}
+
+/* Verdicts are norms, but none that other hosts send. Other types are no mistake. */
+static bool take_record(const char *line, void *user)
+{
+	union {
+		struct netobs_record record;
+		struct netobs_turn turn;
+		struct netobs_queue queue;
+		struct netobs_host host;
+		struct netobs_verdict verdict;
+	} any;
+	struct diagnose *d = user;
+	const int r = netobs_record_parse(line, &any, sizeof(any));
+
+	if (r > 0 && d->reads_norms == (any.record.type == NETOBS_RECORD_VERDICT))
+		add_record(d,
+			   d->options.files.n ? find_host(d, line) :
+						(unsigned int)d->reading + 1,
+			   &any.record);
+	return r > 0 || r == -ENOTSUP;
+}
+
+static int take_line(const struct record_input *input, const char *line,
+		     void *user)
+{
+	struct diagnose *d = user;
+
+	if (!take_record(line, d))
+		record_reader_refuse(&d->reader, input, "it is no record");
+	return d->verb.is_stopping ? -EINTR : 0;
+}
+
+static int begin_judged(struct diagnose *d, struct judged *judged)
+{
+	int err = netobs_diagnosis_new(NULL, &judged->diagnosis);
+
+	d->reads_norms = true;
+	if (!err && d->options.norms)
+		err = record_reader_read(&d->reader, d->options.norms,
+					 take_line, d);
+	d->reads_norms = false;
+	return err;
+}
+
+/* ---- Alerts ---------------------------------------------------------------------------- */
+
+/* @return NULL: there is no room, or its connection is followed already */
+static struct judged *find_room(struct diagnose *d,
+				const struct netobs_alert *alert)
+{
+	const size_t size = offsetof(struct netobs_alert, protocol) -
+			    offsetof(struct netobs_alert, client);
+	struct judged *room = NULL;
+
+	for (struct judged *it = d->judged; it < d->judged + ALERTS_MAX; it++)
+		if (!it->diagnosis)
+			room = it;
+		else if (!memcmp(it->alert.client, alert->client, size))
+			return NULL;
+	d->unfollowed += !room;
+	return room;
+}
+
+/* Other hosts get what was read of the alert as JSON, and no word for their shell. */
+static void follow_alert(struct diagnose *d, const struct netobs_alert *alert)
+{
+	struct judged *room = find_room(d, alert);
+	char text[NETOBS_TRACE_JSON_MAX + 1];
+
+	if (!room)
+		return;
+	service_trace_arm(d->tracer, alert, TRACED_MS);
+	if (d->options.is_collector || begin_judged(d, room) ||
+	    netobs_record_json(&alert->record, text, sizeof(text) - 1) < 0)
+		return;
+	room->alert = *alert;
+	room->due_ms = now_ms() + JUDGED_MS;
+	strcat(text, "\n");
+	for (size_t i = 0; i < d->n_hosts; i++)
+		record_source_tell(&d->hosts[i], text);
+}
+
+static bool take_alert(const char *line, void *user)
+{
+	struct netobs_alert alert;
+
+	if (!record_read_alert(line, &alert))
+		return false;
+	follow_alert(user, &alert);
+	return true;
+}
+
+/* Judge those whose time has come. @return whether others are followed */
+static bool judge_alerts(struct diagnose *d)
+{
+	bool has_others = false;
+
+	for (struct judged *it = d->judged; it < d->judged + ALERTS_MAX; it++) {
+		if (it->diagnosis && it->due_ms <= now_ms()) {
+			judge(d, it, 0, 0, 0);
+			netobs_diagnosis_free(TAKE_PTR(it->diagnosis));
+		}
+		has_others |= it->diagnosis != NULL;
+	}
+	if (d->unfollowed)
+		fprintf(stderr,
+			"netobsctl diagnose: alerts that are not followed, as %d are: %u\n",
+			ALERTS_MAX, d->unfollowed);
+	d->unfollowed = 0;
+	return has_others;
+}
+
+/* ---- The run --------------------------------------------------------------------------- */
+
+/* Words for the shell of this host, and of the other one. */
+static int begin_sources(struct diagnose *d)
+{
+	const struct options *o = &d->options;
+	const bool is_file = o->alerts && strcmp(o->alerts, "-") != 0;
+	const char *const alerts[] = { is_file ? "tail" : "cat",
+				       is_file ? "-n0" : NULL,
+				       "-F",
+				       "--",
+				       o->alerts,
+				       NULL };
+	const char *ssh = o->ssh ?: getenv("NETOBS_SSH");
+	cleanup_free char *here = NULL, *there = NULL;
+	int err = 0;
+
+	if (o->alerts)
+		err = record_source_run(&d->alerts, o->alerts, alerts, true);
+	if (asprintf(&here, "exec %s \"$@\"", ssh ?: "ssh") < 0 ||
+	    asprintf(&there,
+		     "netobsctl diagnose --collect%s --before %ums --for %ums -- %s",
+		     o->alerts ? " --follow-alerts -" : "", o->before_ms,
+		     o->for_ms, d->quoted ?: "") < 0)
+		return -ENOMEM;
+	for (size_t i = 0; !err && i < o->with.n; i++)
+		err = record_source_run(
+			&d->hosts[d->n_hosts++], o->with.items[i],
+			(const char *const[]){ "sh", "-c", here, "ssh", "-T", "-o",
+					       "BatchMode=yes", o->with.items[i],
+					       "--", there, NULL },
+			false);
+	for (size_t i = 0; !err && !o->alerts && i < d->n_hosts; i++)
+		record_source_tell(&d->hosts[i], NULL);
+	return err;
+}
+
+static int begin_tracer(struct diagnose *d)
+{
+	struct netobs_trace_opts opts = d->options.traced;
+	int r;
+
+	opts.sz = sizeof(opts);
+	opts.filter = d->filter;
+	opts.netns = d->options.netns.items;
+	opts.only_armed = d->options.alerts != NULL;
+	opts.records = 1 << NETOBS_RECORD_TURN | 1 << NETOBS_RECORD_QUEUE |
+		       1 << NETOBS_RECORD_HOST;
+	opts.on_record = on_record;
+	opts.on_log = verb_log;
+	opts.user = d;
+	r = netobs_trace_new(&opts, &d->tracer);
+	if (r < 0)
+		d->verb.status = args_refusal_status(r);
+	else if (d->verb.is_stopping) /* by a signal that came before */
+		netobs_stop(d->tracer);
+	/* Programs run once the options are known to be right, and with all privileges. */
+	r = r ?: begin_sources(d) ?: netobs_start(d->tracer);
+	d->verb.fds[d->verb.n_fds++] = netobs_fd(d->tracer);
+	privileges_drop(&(struct args_list){ 0 }, KEEP_FILES | KEEP_PROCESSES);
+	return r;
+}
+
+static int start_diagnose(void *object)
+{
+	struct diagnose *d = object;
+	const struct options *o = &d->options;
+	char text[64] = "waiting for alerts";
+	int r = 0;
+
+	if (!o->is_collector && !o->alerts)
+		r = begin_judged(d, d->judged);
+	for (; !r && d->reading < o->files.n; d->reading++)
+		r = record_reader_read(&d->reader, o->files.items[d->reading],
+				       take_line, d);
+	if (r || o->files.n)
+		return r ?: 1;
+	r = begin_tracer(d);
+	if (r == -EINTR && d->verb.is_stopping)
+		return 1;
+	if (r < 0)
+		return verb_fail(&d->verb, "start", r);
+	live_start(&d->verb.live, false);
+	if (!o->alerts)
+		snprintf(text, sizeof(text), "collecting for %.1f s",
+			 d->verb.duration_ms / 1000.);
+	live_say(command.name, text);
+	return 0;
+}
+
+static int prepare_diagnose(void *object)
+{
+	const struct diagnose *d = object;
+
+	return d->n_hosts || d->options.alerts ? LOOK_MS : -1;
+}
+
+/* Other hosts began later, so they end later; a signal or a key ends all at once. */
+static int dispatch_diagnose(void *object)
+{
+	struct diagnose *d = object;
+	struct verb *verb = &d->verb;
+	bool has_more = false;
+	int r;
+
+	if (verb->is_stopping && !d->stopped_ns)
+		d->stopped_ns = clock_ns(CLOCK_REALTIME);
+	for (d->reading = 0; d->reading < d->n_hosts; d->reading++)
+		has_more |= record_source_read(&d->hosts[d->reading],
+					       take_record, d);
+	r = netobs_dispatch(d->tracer);
+	if (d->options.alerts &&
+	    record_source_read(&d->alerts, take_alert, d) + judge_alerts(d) == 0)
+		verb_stop(verb);
+	verb_flush(verb);
+	return r == -ECANCELED && has_more && !signals_are_stopping() &&
+			       (uint64_t)(now_ms() - verb->deadline_ms) < LATE_MS ?
+		       0 :
+		       r;
+}
+
+static void stop_diagnose(void *object)
+{
+	netobs_stop(((struct diagnose *)object)->tracer);
+}
+
+static int finish_diagnose(void *object, int r)
+{
+	struct diagnose *d = object;
+
+	for (size_t i = 0; i < d->n_hosts; i++)
+		record_source_close(&d->hosts[i]);
+	record_source_close(&d->alerts);
+	if (r >= 0 && d->tracer)
+		tracer_report_left_out(command.name, d->tracer, false);
+	if (r >= 0 && !d->options.is_collector && !d->options.alerts)
+		r = judge_last(d);
+	for (size_t i = 0; i < ALERTS_MAX; i++)
+		netobs_diagnosis_free(d->judged[i].diagnosis);
+	netobs_free(d->tracer);
+	return r;
+}
+
+static const struct verb_ops diagnose_ops = {
+	.start = start_diagnose,
+	.prepare = prepare_diagnose,
+	.dispatch = dispatch_diagnose,
+	.stop = stop_diagnose,
+	.finish = finish_diagnose,
+};
+
+/* ---- Options --------------------------------------------------------------------------- */
+
+/* @return what does not go together; NULL: nothing */
+static const char *refuse(const struct diagnose *d)
+{
+	const struct options *o = &d->options;
+
+	if (o->files.n && (d->filter || o->with.n || o->alerts || o->is_collector))
+		return "-r judges all records of files: it takes no FILTER, --with, --collect and --follow-alerts";
+	if (o->is_collector && (o->with.n || o->norms))
+		return "--collect judges nothing: it takes no --with and --norms";
+	if (o->alerts && d->filter)
+		return "--follow-alerts: alerts choose connections, and no FILTER does";
+	for (size_t i = 0; i < o->with.n; i++)
+		if (strchr("-", *o->with.items[i]) || i == HOSTS_MAX - 1)
+			return "--with: it is the name of a host, and there are 63 at most";
+	return NULL;
+}
+
+static int run_diagnose(struct diagnose *d)
+{
+	struct options *o = &d->options;
+	const char *why = refuse(d);
+
+	if (why) {
+		args_complain(&command, "%s", why);
+		return EXIT_USAGE;
+	}
+	if (!tracer_check_pid(&command, o->traced.pid))
+		return EXIT_FAILED;
+	d->quoted = shell_quote(d->filter);
+	d->first_host = HOSTS_MAX;
+	d->reader.verb = command.name;
+	if (!o->files.n) {
+		o->before_ms = o->before_ms ?: DEFAULT_MS;
+		o->for_ms = o->for_ms ?: DEFAULT_MS;
+	}
+	d->verb = (struct verb){
+		.ops = &diagnose_ops,
+		.name = command.name,
+		.verbose = o->verbose,
+		.duration_ms = o->alerts ? 0 : o->before_ms + o->for_ms,
+		.watches_stdout = true,
+	};
+	return verb_run(&d->verb);
+}
+
+int cmd_diagnose(int argc, char **argv)
+{
+	static struct diagnose d;
+	struct options *o = &d.options;
+	int result = args_parse(&command, argc, argv, o);
+
+	if (result == ARGS_RUN &&
+	    flows_join_filter(&command, &o->filter_words, &d.filter) < 0)
+		result = EXIT_FAILED;
+	if (result == ARGS_RUN)
+		result = run_diagnose(&d);
+	free(d.filter);
+	free(d.quoted);
+	args_list_clear(&o->filter_words);
+	args_list_clear(&o->netns);
+	args_list_clear(&o->with);
+	args_list_clear(&o->files);
+	return result;
+}

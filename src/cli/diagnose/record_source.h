@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Lines of JSON that a program prints, such as ssh, which is not waited for. Whatever it sends,
+ * memory and the time to read are bounded.
+ */
+#ifndef NETOBS_CLI_DIAGNOSE_RECORD_SOURCE_H
+#define NETOBS_CLI_DIAGNOSE_RECORD_SOURCE_H
+
+#include <sys/types.h>
+
+#include <netobs/alert.h>
+
+#include "cli/annotate/record_input.h"
+
+struct record_source {
+	const char *name; /* for messages; the caller's */
+	pid_t pid;	  /* 0: there is no program */
+	struct record_input output;
+	int errors; /* its standard error */
+	bool has_ended;
+	uint64_t records, rubbish; /* lines that were taken, and that were not */
+	char said[160];		   /* the first line on standard error */
+};
+
+/** Run a program. @param has_stdin  it has that of this process. @return 0; -errno */
+int record_source_run(struct record_source *ret_source, const char *name,
+		      const char *const argv[], bool has_stdin);
+
+/**
+ * Read what there is, about 1 MiB at most.
+ *
+ * @param take  gets each object. @return whether it is of use
+ * @return whether there may be more
+ */
+bool record_source_read(struct record_source *source,
+			bool (*take)(const char *line, void *user), void *user);
+
+/** Write to the program's standard input what it reads in time. NULL: that was all */
+void record_source_tell(const struct record_source *source, const char *text);
+
+/** End the program, if there is one, and print why it was of no use, if so. */
+void record_source_close(struct record_source *source);
+
+/** Read the ends, the time and the name of an alert of TCP. @return false: it is none */
+bool record_read_alert(const char *line, struct netobs_alert *ret_alert);
+
+/** Quote a word for a POSIX shell. @return the caller's; NULL: of NULL, or there is no memory */
+char *shell_quote(const char *word);
+
+#endif
