@@ -65,7 +65,8 @@ static int open_first_sinks(struct service *service)
 static unsigned int kept_privileges(const struct service_config *config)
 {
 	return KEEP_FILES | flows_config_privileges(&config->flows) |
-	       (config->trace.netfilter ? KEEP_PROCESSES : 0);
+	       (config->trace.netfilter ? KEEP_PROCESSES : 0) |
+	       (config->diagnose.is_enabled ? KEEP_PROCESSES : 0);
 }
 
 /* Attach, and open the sinks. @return 0; < 0: which was logged */

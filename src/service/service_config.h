@@ -3,6 +3,7 @@
 #ifndef NETOBS_SERVICE_SERVICE_CONFIG_H
 #define NETOBS_SERVICE_SERVICE_CONFIG_H
 
+#include <netobs/diagnosis.h>
 #include <netobs/netobs.h>
 #include <netobs/series.h>
 #include <netobs/trace.h>
@@ -33,6 +34,15 @@ struct service_group_config {
 	bool has_records, has_metrics;
 };
 
+/* [diagnose] */
+struct diagnose_config {
+	bool is_enabled;
+	uint32_t for_ms, max;
+	const char *norms_file;
+	struct netobs_verdict *norms; /* those in that file */
+	uint32_t n_norms, capacity;
+};
+
 struct service_config {
 	struct flows_config flows;
 	int default_action, log_level;
@@ -51,6 +61,7 @@ struct service_config {
 	uint32_t alert_trace_ms[NETOBS_ALERT_RULES_MAX]; /* trace time of each rule; 0: no trace */
 	size_t n_alerts;
 	struct netobs_trace_opts trace;
+	struct diagnose_config diagnose;
 	struct service_group_config groups[SERVICE_GROUPS_MAX];
 	size_t n_groups;
 	struct netobs_networks *networks; /* NULL: those without a list */

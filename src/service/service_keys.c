@@ -66,6 +66,38 @@ static bool check_trace_connections(struct service_config *config,
 	return false;
 }
 
+/* @return what is wrong with a line; NULL: nothing */
+static const char *add_norm(struct diagnose_config *config, const char *line)
+{
+	struct netobs_verdict norm;
+
+	if (netobs_record_parse(line, &norm, sizeof(norm)) < 0 ||
+	    norm.record.type != NETOBS_RECORD_VERDICT)
+		return "it is no verdict as JSON";
+	if (!array_reserve(&config->norms, config->n_norms, &config->capacity,
+			   sizeof(norm), 16))
+		return strerror(ENOMEM);
+	config->norms[config->n_norms++] = norm;
+	return NULL;
+}
+
+static bool check_norms(struct service_config *config, const char *value,
+			char *ret_why, size_t size)
+{
+	FILE *file = fopen(value, "re");
+	const char *why = file ? NULL : strerror(errno);
+	cleanup_free char *line = NULL;
+	size_t room = 0, number = 0;
+
+	config->diagnose.n_norms = 0; /* of a file that this one replaces */
+	for (; !why && getline(&line, &room, file) >= 0; number++)
+		why = add_norm(&config->diagnose, line);
+	if (file)
+		fclose(file);
+	snprintf(ret_why, size, "%s:%zu: %s", value, number, why ?: "no verdict");
+	return !why && config->diagnose.n_norms;
+}
+
 #define CHECK_capture_interface , check_interface
 #define CHECK_capture_exclude , check_interface
 #define CHECK_capture_sampling , check_sampling
@@ -73,6 +105,7 @@ static bool check_trace_connections(struct service_config *config,
 #define CHECK_sessions_interval , check_sessions_interval
 #define CHECK_sessions_buffer , check_sessions_buffer
 #define CHECK_trace_max_connections , check_trace_connections
+#define CHECK_diagnose_norms , check_norms
 
 #define IS_FIXED_live false
 #define IS_FIXED_restart true
@@ -220,6 +253,7 @@ void service_keys_default(struct service_config *config)
 		.default_action = -1,
 		.sessions.buffer_bytes = 4 << 20, /* the library's default */
 		.log_level = -1,
+		.diagnose = { .for_ms = 5000, .max = 4 },
 	};
 }
 

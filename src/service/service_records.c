@@ -163,6 +163,9 @@ void service_set_callbacks(struct service *service)
 	service->trace.on_record = pass_record;
 	service->trace.on_log = service_log;
 	service->trace.user = service;
+	service->trace.diagnoses.on_record = pass_record;
+	service->trace.diagnoses.on_log = service_log;
+	service->trace.diagnoses.user = service;
 	service->sinks.pattern = (struct output){
 		.on_log = service_log,
 		.on_last = keep_totals,

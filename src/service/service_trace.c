@@ -48,6 +48,7 @@ static void on_trace_record(const struct netobs_record *record, void *user)
 {
 	const struct trace_work *work = user;
 
+	diagnoses_record(&work->trace->diagnoses, record);
 	work->trace->on_record(record, work->trace->user);
 }
 
@@ -102,6 +103,10 @@ static int begin_tracer(struct service_trace *trace)
 	work->opts.only_armed = 1;
 	work->opts.records = 1 << NETOBS_RECORD_JOURNEY |
 			     (uint64_t)trace->wants_events << NETOBS_RECORD_TRACE;
+	if (trace->diagnoses.config.is_enabled)
+		work->opts.records |= 1 << NETOBS_RECORD_TURN |
+				      1 << NETOBS_RECORD_QUEUE |
+				      1 << NETOBS_RECORD_HOST;
 	work->opts.on_record = on_trace_record;
 	work->opts.on_log = on_trace_log;
 	work->opts.user = work;
@@ -118,6 +123,8 @@ struct trace_totals service_trace_totals(const struct service_trace *trace)
 	struct netobs_trace_stats stats = { .sz = sizeof(stats) };
 	struct trace_totals totals = trace->past;
 
+	totals.verdicts = trace->diagnoses.verdicts;
+	totals.undiagnosed = trace->diagnoses.undiagnosed;
 	if (!trace->tracer)
 		return totals;
 	netobs_trace_stats_get(trace->tracer, &stats);
@@ -155,15 +162,18 @@ static void report_trace_failure(struct service_trace *trace, const char *doing,
 
 /* ---- Alerts ---------------------------------------------------------------------------- */
 
-static const struct service_trace_rule *
-find_trace_rule(const struct service_trace *trace,
-		const struct netobs_alert *alert)
+/* @return for how long its connection is to be traced, in ms; 0: it is not */
+static uint32_t find_time(const struct service_trace *trace,
+			  const struct netobs_alert *alert)
 {
+	const struct diagnoses *all = &trace->diagnoses;
+	uint64_t ms = diagnoses_find(all, alert) ? 2 * all->config.for_ms : 0;
+
 	for (size_t i = 0; i < trace->n_rules; i++)
 		if (!strncmp(trace->rules[i].name, alert->name,
 			     sizeof(alert->name)))
-			return &trace->rules[i];
-	return NULL;
+			ms = max_u64(ms, trace->rules[i].duration_ms);
+	return (uint32_t)ms;
 }
 
 int service_trace_arm(struct netobs *tracer, const struct netobs_alert *alert,
@@ -187,10 +197,9 @@ int service_trace_arm(struct netobs *tracer, const struct netobs_alert *alert,
 static void arm_alert(struct service_trace *trace,
 		      const struct netobs_alert *alert)
 {
-	const struct service_trace_rule *rule = find_trace_rule(trace, alert);
-	int err = rule ? service_trace_arm(trace->tracer, alert,
-					   rule->duration_ms) :
-			 -ENOENT; /* a reload took it away */
+	const uint32_t ms = find_time(trace, alert);
+	int err = ms ? service_trace_arm(trace->tracer, alert, ms) :
+		       -ENOENT; /* a reload took it away */
 
 	if (err && err != -ENOSPC && err != -EEXIST && err != -ENOENT)
 		report_trace_failure(trace, "trace", err);
@@ -220,7 +229,8 @@ static void wait_for_tracer(struct service_trace *trace,
 void service_trace_alert(struct service_trace *trace,
 			 const struct netobs_alert *alert)
 {
-	if (!find_trace_rule(trace, alert))
+	diagnoses_alert(&trace->diagnoses, alert);
+	if (!find_time(trace, alert))
 		return;
 	if (alert->protocol != IPPROTO_TCP || /* a flow without a connection */
 	    trace->is_leaving || trace->is_stopped ||
@@ -271,11 +281,12 @@ static bool wants_trace_events(const struct service_config *config)
 }
 
 void service_trace_commit(struct service_trace *trace,
-			  const struct service_config *config)
+			  struct service_config *config)
 {
 	const bool wanted_events = trace->wants_events;
 
 	trace->wants_events = wants_trace_events(config);
+	diagnoses_commit(&trace->diagnoses, &config->diagnose);
 	backoff_reset(&trace->retry);
 	trace->is_stale |=
 		memcmp(&trace->opts, &config->trace, sizeof(trace->opts)) ||
@@ -321,6 +332,7 @@ int service_trace_dispatch(struct service_trace *trace)
 
 	if (is_loading(trace))
 		take_tracer(trace);
+	diagnoses_dispatch(&trace->diagnoses, now_ms());
 	if (!trace->tracer)
 		return is_loading(trace) ? 0 : -ECANCELED;
 	r = netobs_dispatch(trace->tracer);
@@ -347,6 +359,7 @@ static void abandon_loading(struct service_trace *trace)
 void service_trace_stop(struct service_trace *trace)
 {
 	abandon_loading(trace);
+	diagnoses_dispatch(&trace->diagnoses, INT64_MAX);
 	trace->is_stopped = true;
 	trace->is_leaving = trace->tracer;
 	netobs_stop(trace->tracer);
@@ -355,6 +368,7 @@ void service_trace_stop(struct service_trace *trace)
 void service_trace_done(struct service_trace *trace)
 {
 	netobs_free(TAKE_PTR(trace->tracer));
+	diagnoses_done(&trace->diagnoses);
 	worker_free(TAKE_PTR(trace->worker));
 	free(TAKE_PTR(trace->work));
 	free(TAKE_PTR(trace->waiting));

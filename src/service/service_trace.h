@@ -9,7 +9,7 @@
 
 #include "base/outage.h"
 #include "service/metrics/metrics.h"
-#include "service_config.h"
+#include "diagnoses.h"
 
 #include <netobs/trace.h>
 #include <stdbool.h>
@@ -41,6 +41,7 @@ struct service_trace {
 	bool has_started; /* a tracer has started: features that this kernel lacks were logged */
 	bool has_warned; /* the first warning of a running tracer was logged */
 	struct backoff retry; /* after failures */
+	struct diagnoses diagnoses;
 	void (*on_record)(const struct netobs_record *record, void *user);
 	void (*on_log)(int level, const char *message, void *user);
 	void *user;
@@ -48,12 +49,12 @@ struct service_trace {
 
 /*
  * Do as @config says from now on. Connections that are traced stay so for their time; what else
- * tracers may take counts from the next one on, which begins when nothing is traced.
+ * tracers may take counts from the next one on, which begins when nothing is traced. Norms are taken.
  */
 void service_trace_commit(struct service_trace *trace,
-			  const struct service_config *config);
+			  struct service_config *config);
 
-/* Trace the connection of an alert whose rule wants it. What fails is logged and counted. */
+/* Trace the connection of an alert whose rule wants it, or for a verdict. What fails is logged and counted. */
 void service_trace_alert(struct service_trace *trace,
 			 const struct netobs_alert *alert);
 

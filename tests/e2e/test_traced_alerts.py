@@ -13,7 +13,6 @@ import socket
 import threading
 import time
 
-from lib import bpf
 from lib import lab
 from lib import metrics
 from lib import netobs_proto
@@ -22,8 +21,9 @@ from lib import otlp_lab
 from lib import record_sinks
 from lib import traffic
 from lib.observer import features
-from lib.record_sinks import sink_section, take_host
-from lib.service import AGAIN, ServiceTest
+from lib.record_sinks import sink_section
+from lib.service import AGAIN
+from lib.traced_service import TracedTest
 from lib.tracer import bytes_of, by_connection
 
 RULE = "app_latency > 20ms hold 0s limit none"
@@ -81,42 +81,10 @@ class Talk(threading.Thread):
         self.server.join()
 
 
-class TracedTest(ServiceTest):
-    def configure(self, *parts, trace=TRACED, sinks=(), **options):
-        self.metrics = self.lab.path("metrics")
-        self.write('[alert "slow"]', f"rule = {RULE}", *([f"trace = {trace}"] if trace else []),
-                   *parts, "[metrics]", f"listen = unix:{self.metrics}", more="rtt = yes",
-                   sinks=sinks, **options)
-
-    def to_file(self, *parts, **options):
+class AlertsTest(TracedTest):
+    def to_file(self, *parts, trace=TRACED, **options):
         self.configure(*parts, *sink_section("file", f"json:{self.lab.path('file')}",
-                                             "records = alert,journey"), **options)
-
-    def records(self, kind, name="file"):
-        with contextlib.suppress(FileNotFoundError), \
-                open(self.lab.path(name), encoding="utf-8") as file:
-            return [record for record in take_host(json.loads(line) for line in file
-                                                   if line.endswith("\n"))
-                    if record["type"] == kind]
-        return []
-
-    def programs(self):
-        """The tracer's programs that the service holds, by id."""
-        return {number: name for number, name in bpf.programs_of(self.pid).items()
-                if name.startswith("netobs_tr_")}
-
-    @staticmethod
-    def loaded():
-        """All programs of tracers on this host."""
-        shown = json.loads(lab.run("bpftool", "-j", "prog", "show"))
-        return {one["id"]: one["name"] for one in shown
-                if one.get("name", "").startswith("netobs_tr_")}
-
-    def status(self):
-        return super().status()["trace"]
-
-    def is_at_rest(self):
-        return not self.programs()
+                                             "records = alert,journey"), rule=RULE, trace=trace, **options)
 
     def wait_until_traced(self, talks):
         """To load the programs takes a second, or more beside load."""
@@ -154,7 +122,7 @@ class TracedTest(ServiceTest):
                           alerts, self.seed)
 
 
-class Sinks(TracedTest):
+class Sinks(AlertsTest):
     def test_every_sink_gets_each_journey(self):
         sinks = record_sinks.Sinks(self, self.a, "journey")
         collector = otlp_lab.HttpReceiver(self.a)
@@ -216,7 +184,7 @@ def by_name(records):
     return sorted(json.dumps(record, sort_keys=True) for record in records)
 
 
-class Life(TracedTest):
+class Life(AlertsTest):
     def start_slow(self):
         """A talk that is traced."""
         talk = Talk(self, SLOW_S)

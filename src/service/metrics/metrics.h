@@ -61,6 +61,8 @@ struct trace_totals {
 	uint64_t journeys, complete_journeys, events;
 	/* Events that are missing, as in struct netobs_trace_stats. */
 	uint64_t cut_by_connection, cut_by_rate, lost_events;
+	uint64_t verdicts,
+		undiagnosed; /* for alerts; alerts without one, with [diagnose] */
 };
 
 /* ---- Metrics --------------------------------------------------------------------------- */

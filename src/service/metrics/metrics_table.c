@@ -456,6 +456,10 @@ const struct metric metrics_table[] = {
 	{ "netobs_trace_events_missing", COUNTER,
 	  "Events that journeys lack: beyond a budget, or without room",
 	  BY("reason", missing_events) },
+	{ "netobs_diagnose_verdicts", COUNTER, "Verdicts of alerts",
+	  ONE(trace.verdicts) },
+	{ "netobs_diagnose_alerts_refused", COUNTER, "Alerts without a verdict",
+	  ONE(trace.undiagnosed) },
 
 	{ "netobs_drain_duration_seconds", HISTOGRAM,
 	  "Time that drains took, from their begin to their last record",
