@@ -292,6 +292,14 @@ class ClickHouse(unittest.TestCase):
         self.assertLess({"Packets", "SrcContainerName", "ContainerName", "Sampling", "AppResponses"}, wanted)
         self.assertEqual(sorted(wanted), sorted(columns))
 
+    def test_each_member_of_a_turn_queue_or_verdict_has_a_column(self):
+        text = re.sub(r"--.*", "", (SOURCE / "packaging/clickhouse/netobs-verdicts.sql").read_text())
+        for kind in "turn", "queue", "verdict":
+            start = text.index(f"netobs_{kind}s (")
+            table = re.sub(r"Tuple\([^)]*\)", "String", text[start:text.index(") ENGINE", start)])
+            columns = re.findall(r"(\w+) (?:Array|LowCardinality|String|IPv6|Bool|U?Int)", table)
+            self.assertEqual(sorted({*members(kind), "type", "HostName", "HostId"}), sorted(columns))
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -53,11 +53,12 @@ WORKLOADS = "ClientWorkload", "ServerWorkload"
 class FleetTest(MapTest):
     def ask(self, paths, query="SELECT * FROM netobs_services"):
         """@return rows, by ClickHouse"""
-        tables, services = (clickhouse.statements((QUERIES / name).read_text(encoding="utf-8"))
-                            for name in ("netobs-tables.sql", "netobs-services.sql"))
+        tables, verdicts, services = (
+            clickhouse.statements((QUERIES / name).read_text(encoding="utf-8"))
+            for name in ("netobs-tables.sql", "netobs-verdicts.sql", "netobs-services.sql"))
         inserts = [f"INSERT INTO netobs_records FROM INFILE '{path}' FORMAT JSONEachRow"
                    for path in paths]
-        return clickhouse.query(self.lab.path("clickhouse"), *tables,
+        return clickhouse.query(self.lab.path("clickhouse"), *tables, *verdicts,
                                 "SET input_format_skip_unknown_fields = 1", *inserts, *services,
                                 query)
 
