@@ -412,7 +412,7 @@ def remove_stale():
     for path in stale(tempfile.gettempdir()):
         run("umount", os.path.join(path, "bpffs"), check=False)
         shutil.rmtree(path, ignore_errors=True)
-    for path in stale("/sys/fs/cgroup/memory") + stale("/sys/fs/cgroup"):
+    for path in stale("/sys/fs/cgroup/memory") + stale("/sys/fs/cgroup/cpu") + stale("/sys/fs/cgroup"):
         with contextlib.suppress(OSError):
             os.rmdir(path)
 

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Cost: 30
+"""netobsctl diagnose names what was done to a connection: some faults that chance chooses, and none.
+
+e2e.faults has them all.
+"""
+
+from lib import fault_judge
+from lib import lab
+from lib import tracer
+from lib.fault_kinds import KINDS
+
+FAULTS, TRIES = 4, 3
+SECONDS = 3 # of a window, and before it
+# Those that other processes of a busy machine do not make or hide, and that need no large table.
+CLEAR = "stopped", "reads", "thinks", "accept", "cpu", "tbf", "rival", "nft", "delay", "loss"
+WORKLOADS = "rpc", "http", "pool", "loop", "upload", "download" # those that take turns
+LEAST_EFFECT = .3
+
+
+class Blame(lab.LabTest):
+    def make(self, names):
+        jobs = [(name, self.random.getrandbits(32)) for name in names]
+        paths = fault_judge.make(jobs, fault_judge.kept(self.lab), len(jobs), SECONDS, WORKLOADS)
+        return [fault_judge.Judged(path, self.lab.dir) for path in paths]
+
+    def test_faults_have_their_names(self):
+        """A window in which the applications did not feel the fault is repeated; one verdict may not be the right one."""
+        names, judged = self.random.sample(CLEAR, FAULTS) + ["none"], []
+        for _ in range(TRIES):
+            found = self.make(names)
+            judged += [one for one in found if one.is_control() or one.effect >= LEAST_EFFECT]
+            names = [one.kind for one in found if not one.is_control() and one.effect < LEAST_EFFECT]
+            if not names:
+                break
+        self.assertFalse(names, f"seed {self.seed}: without effect")
+        for one in judged:
+            self.note(one)
+            self.assertFalse(one.is_wrong_for_sure(), f"seed {self.seed}: {one}")
+            self.assertIn(one.is_clock_right(), (True, None), f"seed {self.seed}: {one}")
+        right = [one.is_place_right() for one in judged if not one.is_control()]
+        self.assertGreaterEqual(sum(right), len(right) - 1, f"seed {self.seed}")
+
+
+if __name__ == "__main__":
+    assert set(CLEAR) < set(KINDS)
+    lab.main("tracepoints of the tracer", tracer.has_all)
