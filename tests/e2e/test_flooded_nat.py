@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: conntrack nftables
 # Label: measure
-# Cost: 70
-# Lock: measure, the flood takes what the CPUs have.
+# Alone: the flood takes what the CPUs have, and the kernel's table of connections is one for all namespaces.
 """A flood of connections from addresses that do not exist pushes out no conversation.
 
 Half of it gets answers, as of a server that is attacked. NETOBS_TEST_FLOOD is the number of

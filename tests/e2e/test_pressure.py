@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Label: measure
-# Cost: 80
-# Lock: measure, it measures memory while a flood takes all CPUs.
+# Alone: it measures memory while a flood takes all CPUs.
 """
 Nothing is lost under pressure, or it is counted to the packet and the byte.
 
