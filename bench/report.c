@@ -217,13 +217,14 @@ void results_print(const struct results *results, bool is_json)
 		     results->rounds.n, &results->rounds);
 	for (uint32_t i = 0; i < results->n_cells; i++) {
 		const struct cell *c = &results->cells[i];
-		const char *const texts[] = { design_names[c->design],
-					      order_names[c->order] };
-		const double numbers[] = { c->flows,	 c->ratio.median,
-					   c->ratio.low, c->ratio.high,
-					   c->ns,	 c->over_empty,
-					   c->n,	 c->sent,
-					   c->counted };
+		const char *const texts[ARRAY_SIZE(columns)] = {
+			design_names[c->design], order_names[c->order]
+		};
+		const double numbers[ARRAY_SIZE(columns)] = {
+			c->flows,      c->ratio.median, c->ratio.low,
+			c->ratio.high, c->ns,		c->over_empty,
+			c->n,	       c->sent,		c->counted
+		};
 
 		report_row(&report, texts, numbers);
 	}

@@ -374,13 +374,29 @@ static bool is_kept_back(struct turn_half *half, const struct journey_event *eve
 	return half->is_sender_here;
 }
 
+/* The answer to a SYN, so the handshake takes another attempt. */
+static void count_answer_drop(struct turn_half *half,
+			      const struct journey_event *event)
+{
+	struct turn_message *connect = half->connection->connect;
+
+	if (!connect || connect->turn.direction == half->direction)
+		return;
+	connect->changed_ns = event->step.time_ns;
+	count_drop(&connect->turn, half, 1, event);
+}
+
 static void take_drop(struct turn_half *half, const struct journey_event *event)
 {
 	const bool is_syn = event->tcp_flags & FLAG_SYN;
 	const bool is_sent = is_kept_back(half, event);
 
-	if (is_harmless(half, event) || (is_syn && event->tcp_flags & FLAG_ACK))
+	if (is_harmless(half, event))
 		return;
+	if (is_syn && event->tcp_flags & FLAG_ACK) {
+		count_answer_drop(half, event);
+		return;
+	}
 	if (is_syn && is_sent)
 		take_syn(half, STAMP_SENT, event);
 	if (is_syn)
