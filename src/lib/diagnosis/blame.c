@@ -506,6 +506,10 @@ static void name_place(const struct account *account, bool is_trouble,
 	if (!is_trouble ||
 	    (double)verdict->blamed_ns * 100 < LEAST_SHARE * window_ns) {
 		acquit(verdict, window_ns);
+		/* What clients do between connections is in no turn. */
+		if (2 * account->n_last > verdict->turns)
+			verdict->certainty = (uint8_t)min_u64(verdict->certainty,
+							      NETOBS_LIKELY);
 		return;
 	}
 	second = find_place(verdict, verdict->place, &verdict->second_place,

@@ -187,6 +187,8 @@ struct account {
 	int64_t large_ns; /* of lost_ns, by messages of which no large packet arrived as before */
 	uint32_t largest[ENDS]; /* the largest range from each end that arrived before */
 	uint32_t n_whole; /* messages of the window that lost nothing */
+	/* Turns of the window with a last answer: what the client did until its next connection is not known. */
+	uint32_t n_last;
 	struct stream_sums {
 		uint64_t out, in; /* bytes that left and arrived, all in all */
 		uint64_t again;	  /* that were sent once more */

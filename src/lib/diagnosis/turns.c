@@ -122,6 +122,8 @@ static int make_turn(struct account *account, const struct message *request,
 	turn = turns_add(account, begin_ns, end_ns, record->one_of);
 	if (!turn)
 		return -ENOMEM;
+	account->n_last += turn->is_now && answer && answer->r &&
+			   !answer->r->answer_ns;
 	chain_divide(account, turn, request, answer);
 	return 0;
 }
