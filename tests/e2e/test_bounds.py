@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Lock: drops, its flows fill the table of drops of the whole host.
 """At the cap of flows: drains ahead of time, whatever the interval, and the books."""
 
 import os

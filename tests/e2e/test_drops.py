@@ -10,11 +10,13 @@ and the order are random.
 
 import collections
 import contextlib
+import functools
 import json
 import os
 import signal
 import socket
 import subprocess
+import time
 
 from lib import bpf
 from lib import drops
@@ -27,6 +29,28 @@ from lib.observer import features
 
 UDP_SEGMENT = 103
 ROOM = 32768 # flows with a reason, of two intervals
+ATTEMPTS, PAUSE_S = 10, 6 # longer than another test floods
+FEW = 1000 # flows of others whose drops leave room enough
+
+
+class Crowded(AssertionError):
+    """Drops of others took room in the tables, which the whole host shares."""
+
+
+def repeat_if_crowded(case):
+    """Other tests drop packets of many flows at any time: try again, with a new lab."""
+    @functools.wraps(case)
+    def repeat(self):
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return case(self)
+            except Crowded as crowded:
+                self.note(str(crowded))
+                self.doCleanups()
+                time.sleep(PAUSE_S)
+                self.setUp()
+        return case(self)
+    return repeat
 
 
 class Observer:
@@ -52,18 +76,22 @@ class Observer:
     def messages(self):
         return lab.read(self.errors)
 
+    def all_records(self):
+        lines = lab.read(self.path).rsplit("\n", 1)[0].split("\n")
+        return [json.loads(line) for line in lines if line]
+
     def records(self, *namespaces):
         inodes = {ns.inode for ns in namespaces}
-        lines = lab.read(self.path).rsplit("\n", 1)[0].split("\n")
-        found = [json.loads(line) for line in lines if line]
-        return [one for one in found if one.get("NetnsInode") in inodes]
+        return [one for one in self.all_records() if one.get("NetnsInode") in inodes]
 
     def stop(self):
         self.process.send_signal(signal.SIGINT)
         code = self.process.wait(timeout=60)
         observer.check_sanitizer(self.messages())
-        if code or "netobsctl drops: not shown" in self.messages():
+        if code:
             raise AssertionError(f"exit {code}: {self.messages()}")
+        if "netobsctl drops: not shown" in self.messages():
+            raise Crowded(self.messages())
 
 
 class Drops(drops.DropsTest):
@@ -94,6 +122,7 @@ class Drops(drops.DropsTest):
             self.assertGreater(counted[kind], 0, str(one))
             self.note(f"{one}: {counted[kind]}, {dict(self.check(one, records, counted[kind]))}")
 
+    @repeat_if_crowded
     def test_random_mixtures_are_counted_as_by_the_kernel(self):
         self.run_scenarios(drops.random_plan(self.random, 20, 200))
 
@@ -125,6 +154,7 @@ class Drops(drops.DropsTest):
             record[name] for name in ("SrcAddr", "DstAddr", "DstPort", "Proto")))
         self.assertEqual("netfilter", record["Layer"])
 
+    @repeat_if_crowded
     def test_an_expression_chooses(self):
         """What it does not match is not shown, nor what has no addresses."""
         ports = (2001, 2003)
@@ -196,6 +226,7 @@ class Drops(drops.DropsTest):
         self.assertEqual({("fd00::1", "fd00::2", "rc")},
                          {(one["SrcAddr"], one["DstAddr"], one["Interface"]) for one in records})
 
+    @repeat_if_crowded
     def test_more_flows_than_there_is_room_for(self):
         """Those that find none are counted by reason, without addresses and protocols."""
         first, flows, protocol, protocols = 20000, 40000, 0xa000, 6000
@@ -214,6 +245,9 @@ class Drops(drops.DropsTest):
                                                bytes(60)) for one in range(protocols)])
         watcher.stop()
         records = watcher.records(self.server)
+        others = len(watcher.all_records()) - len(records)
+        if others > FEW:
+            raise Crowded(f"{others} records of others")
         rest = [one for one in records if "SrcAddr" not in one and
                 not protocol <= one.get("Etype", 0) < protocol + protocols]
         if not lab.is_shrunk():
