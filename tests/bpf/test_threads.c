@@ -8,8 +8,10 @@
 
 #include "base/clock.h"
 #include "engine/control_group.h"
+#include "bpf/sched.h"
 #include "trace/threads.h"
 
+#include <bpf/bpf.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -340,6 +342,50 @@ CASE(a_thread_that_is_stopped_already_is_known_to_be)
 	assert_int_equal(ns[NETOBS_THREAD_RUN] + ns[NETOBS_THREAD_WAIT] +
 				 ns[NETOBS_THREAD_SLEEP],
 			 0);
+}
+
+/* As if the ring had had no room for a change. */
+static void lose_a_change(void)
+{
+	static struct sched_control control;
+	const uint32_t zero = 0;
+	int found = -1;
+
+	for (int fd = 0; fd < 1024; fd++) {
+		struct bpf_map_info info = { 0 };
+		uint32_t len = sizeof(info);
+
+		if (!bpf_obj_get_info_by_fd(fd, &info, &len) &&
+		    !strcmp(info.name, "sched_control"))
+			found = fd;
+	}
+	assert_int_equal(bpf_map_lookup_elem(found, &zero, &control), 0);
+	control.lost++;
+	assert_int_equal(bpf_map_update_elem(found, &zero, &control, BPF_ANY), 0);
+}
+
+CASE(a_thread_is_known_to_be_stopped_after_a_change_is_lost)
+{
+	uint64_t ns[NETOBS_THREAD_STATES];
+	const int64_t before_ns = clock_boot_ns();
+	int64_t from_ns;
+
+	watch(f);
+	assert_int_equal(kill(f->worker.pid, SIGSTOP), 0);
+	await(state_of(f->worker.pid) == 'T' && is_off_cpu(f));
+	lose_a_change();
+	assert_false(threads_time(f->threads, (uint32_t)f->worker.pid,
+				  before_ns, clock_boot_ns(), ns));
+	from_ns = clock_boot_ns();
+	usleep(1000);
+	get_times(f, from_ns, clock_boot_ns(), ns);
+	assert_int_equal(ns[NETOBS_THREAD_RUN] + ns[NETOBS_THREAD_WAIT] +
+				 ns[NETOBS_THREAD_SLEEP],
+			 0);
+	assert_int_equal(kill(f->worker.pid, SIGCONT), 0);
+	await(state_of(f->worker.pid) == 'S');
+	get_times(f, from_ns, clock_boot_ns(), ns);
+	assert_true(ns[NETOBS_THREAD_STOP] > 0 && ns[NETOBS_THREAD_SLEEP] > 0);
 }
 
 CASE(nothing_is_known_of_a_thread_that_is_not_watched)

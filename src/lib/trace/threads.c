@@ -224,7 +224,23 @@ bool threads_are_attached(const struct threads *threads)
 
 /* ---- Changes ------------------------------------------------------------------------------ */
 
-/* If the ring had no room for a change, nothing is known of the time before. */
+/* Nothing is known of the time before. What the thread does since, the programs know. */
+static void begin_again(struct threads *threads, struct thread *thread)
+{
+	struct sched_thread now;
+	enum sched_thread_state state;
+
+	thread_times_clear(&thread->times, &threads->room);
+	thread->begin_ns = clock_boot_ns();
+	if (bpf_map_lookup_elem(threads->threads_fd, &thread->tid, &now))
+		return;
+	state = now.last & ((1 << SCHED_STATE_BITS) - 1);
+	if (state != SCHED_UNKNOWN)
+		thread_times_add(&thread->times, &threads->room,
+				 thread->begin_ns, state);
+}
+
+/* The ring may have had no room for a change. */
 static void read_changes(struct threads *threads)
 {
 	const int64_t now_ns = clock_boot_ns();
@@ -232,13 +248,8 @@ static void read_changes(struct threads *threads)
 
 	ring_buffer__consume(threads->ring);
 	lost = __atomic_load_n(&threads->control->lost, __ATOMIC_RELAXED);
-	for (uint32_t i = 0; lost != threads->lost && i < threads->threads.n;
-	     i++) {
-		struct thread *thread = slots_at(&threads->threads, i);
-
-		thread_times_clear(&thread->times, &threads->room);
-		thread->begin_ns = clock_boot_ns();
-	}
+	for (uint32_t i = 0; lost != threads->lost && i < threads->threads.n; i++)
+		begin_again(threads, slots_at(&threads->threads, i));
 	threads->lost = lost;
 	threads->read_ns = now_ns;
 }
