@@ -282,13 +282,16 @@ class Turns(Trace):
             self.assert_between(begin_ns, one["TimeNs"], end_ns, one)
             self.assertNotIn("ReadAfterNs", one)
             self.assertEqual(one["Pid"], server.pid)
+            self.assertIn("ThreadsNs", one, unread)
             self.assertEqual(one["ThreadsNs"], [0] * 7 + [one["TotalNs"] - one["ReadyAfterNs"]] + [0] * 4)
 
-    def stopped(self, end):
-        """A server that has answered a request, and is stopped."""
+    def stopped(self, end, each=None):
+        """A server that has answered a request, and is stopped once the tracer, if any, watches its thread."""
         server = self.reader(accepts_after=0)
         end.sendall(b"request")
         receive(end, 7)
+        if each:
+            lab.wait_for(lambda: f'"Pid":{server.pid},' in lab.read(each.path), "a record of the server")
         server.send_signal(signal.SIGSTOP)
         lab.wait_for(lambda: lab.read(f"/proc/{server.pid}/stat").rsplit(")", 1)[1].split()[0] == "T", "its stop")
         return server
@@ -296,7 +299,7 @@ class Turns(Trace):
     def test_what_a_stopped_process_does_not_read_has_a_record_each_second(self):
         each = self.trace(self.network.server)
         with self.network.connect() as end:
-            self.check_stopped(self.stopped(end), end, each, seconds=13)
+            self.check_stopped(self.stopped(end, each), end, each, seconds=13)
 
     def test_who_is_stopped_before_the_trace_is_known(self):
         with self.network.connect() as end:
