@@ -19,6 +19,8 @@ enum {
 	LIKELY_SHARE = 40,
 	SECOND_SHARE = 20,
 	STREAM_SHARE = 20,
+	GROWN_SHARE = 25, /* of the time of a stream: what grew so much is trouble, if the rate is lower at all */
+	LOWER_SHARE = 3,
 };
 
 static double max_double(double a, double b)
@@ -47,6 +49,7 @@ struct judgement {
 	uint32_t n[2];
 	double all_ns[2]; /* of all turns */
 	bool has_before;
+	bool has_grown; /* streams: a part that is not there without a reason */
 };
 
 static const struct netobs_verdict_part *
@@ -234,6 +237,10 @@ static void blame_shares(struct judgement *judgement)
 		part->blamed = max_double(
 			0, part->sums[1] - before * judgement->all_ns[1]);
 		most = max_double(most, part->blamed);
+		judgement->has_grown |=
+			account->parts[i].cause != NETOBS_CAUSE_DELAY &&
+			account->parts[i].cause != NETOBS_CAUSE_QDISC &&
+			part->blamed * 100 > GROWN_SHARE * judgement->all_ns[1];
 	}
 	account->is_largest = most * 100 < STREAM_SHARE * judgement->all_ns[1];
 	for (uint32_t i = 0; i < account->n_parts && account->is_largest; i++)
@@ -328,6 +335,12 @@ static void refine_network(const struct account *account,
 
 	if (verdict->place != NETOBS_PLACE_NETWORK)
 		return;
+	/* What waits while the link is down arrives later. */
+	if (evidence->sums[CLIENT].carrier_changes +
+		    evidence->sums[SERVER].carrier_changes &&
+	    (verdict->cause == NETOBS_CAUSE_DELAY ||
+	     verdict->cause == NETOBS_CAUSE_REORDERING))
+		verdict->cause = NETOBS_CAUSE_LINK;
 	if (is_full && (verdict->cause == NETOBS_CAUSE_DELAY ||
 			(verdict->cause == NETOBS_CAUSE_LOSS &&
 			 delay * 10 > verdict->blamed_ns)))
@@ -373,8 +386,8 @@ static uint8_t certainty_of(const struct account *account,
 
 	if (verdict->missing & NETOBS_MISSING_BEFORE)
 		return NETOBS_NOT_SURE;
-	if (share >= CERTAIN_SHARE && is_observed(verdict->cause) && !lacks &&
-	    !account->is_largest &&
+	if (share >= CERTAIN_SHARE && !account->is_ways &&
+	    is_observed(verdict->cause) && !lacks && !account->is_largest &&
 	    (double)verdict->blamed_ns * 100 >= LEAST_SHARE * window_ns)
 		return NETOBS_CERTAIN;
 	return share >= LIKELY_SHARE && !(lacks & NETOBS_MISSING_TURNS) ?
@@ -424,7 +437,7 @@ static void find_missing(const struct judgement *judgement,
 		verdict->missing |= NETOBS_MISSING_HOST;
 	if (!judgement->has_before && !judgement->norm)
 		verdict->missing |= NETOBS_MISSING_BEFORE;
-	if (judgement->n[1] < ENOUGH && !verdict->is_stream)
+	if (judgement->n[1] < ENOUGH && !verdict->is_stream && !account->is_ways)
 		verdict->missing |= NETOBS_MISSING_TURNS;
 	for (int end = 0; end < ENDS; end++) {
 		if (!talk_hears(talk, end))
@@ -446,11 +459,13 @@ static void find_missing(const struct judgement *judgement,
 		verdict->missing |= NETOBS_MISSING_RECORDS;
 }
 
-/* Trouble of a stream is a rate that is lower by a fifth. */
-static bool is_slower(const struct account *account,
+/* Trouble of a stream is a rate that is lower by a fifth, or lower for a reason that is new. */
+static bool is_slower(const struct judgement *judgement,
 		      struct netobs_verdict *verdict)
 {
+	const struct account *account = judgement->account;
 	const struct talk *talk = account->talk;
+	const int share = judgement->has_grown ? LOWER_SHARE : STREAM_SHARE;
 	const int64_t before_ns =
 		talk->since_ns - max_i64(account->first_ns, talk->before_ns);
 	const int64_t now_ns = talk->until_ns - talk->since_ns;
@@ -462,7 +477,7 @@ static bool is_slower(const struct account *account,
 			(uint64_t)((double)account->bytes[0] * NSEC_PER_SEC /
 				   (double)before_ns);
 	return (double)verdict->rate <
-	       (double)verdict->rate_before * (100 - STREAM_SHARE) / 100;
+	       (double)verdict->rate_before * (100 - share) / 100;
 }
 
 static void sum_turns(struct judgement *judgement, struct netobs_verdict *verdict)
@@ -472,7 +487,8 @@ static void sum_turns(struct judgement *judgement, struct netobs_verdict *verdic
 	for (uint32_t i = 0; i < account->n; i++)
 		judgement->n[account->turns[i].is_now] +=
 			!account->turns[i].is_connect;
-	judgement->has_before = judgement->n[0] >= ENOUGH;
+	judgement->has_before = judgement->n[0] >=
+				(account->is_ways ? 1 : ENOUGH);
 	for (uint32_t i = 0; i < account->n; i++)
 		add_turn(judgement, &account->turns[i]);
 	count_connects(judgement);
@@ -538,6 +554,6 @@ void blame_judge(struct account *account, const struct netobs_verdict *norm,
 	fill_parts(&judgement, verdict);
 	find_missing(&judgement, verdict);
 	window_ns = max_double(window_ns, judgement.all_ns[1]);
-	name_place(account, !verdict->is_stream || is_slower(account, verdict),
+	name_place(account, !verdict->is_stream || is_slower(&judgement, verdict),
 		   window_ns, verdict);
 }

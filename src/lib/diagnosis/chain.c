@@ -47,10 +47,12 @@ static bool hears(const struct walk *walk, int end)
  * the last attempt was sent once more for nothing. */
 static void leave(struct walk *walk, int sender, const struct message *message)
 {
+	const struct talk *talk = walk->account->talk;
 	const struct netobs_turn *s = message->s, *r = message->r;
 	const int64_t out_ns = local(walk, sender, s->out_ns),
 		      in_ns = r ? local(walk, !sender, r->in_ns) : 0;
-	const bool is_repeated = s->attempts > 1 && in_ns && in_ns < out_ns &&
+	const bool is_repeated = s->attempts > 1 && in_ns &&
+				 in_ns + (int64_t)talk->clocks.bound_ns < out_ns &&
 				 !account_dropped(r);
 	int64_t ns = step_to(walk, is_repeated ? in_ns : out_ns), part = 0;
 
@@ -63,17 +65,47 @@ static void leave(struct walk *walk, int sender, const struct message *message)
 	give(walk, host_place(sender), NETOBS_CAUSE_STACK, ns - part);
 }
 
+/* The record of a message ends before it is sent: slices tell what TCP waits for then. */
+static void wait_in_slices(struct walk *walk, int sender,
+			   const struct message *message)
+{
+	const struct talk *talk = walk->account->talk;
+	const struct message *end = talk->messages + talk->n;
+	struct netobs_turn rest = *message->s;
+	bool has_slices = false;
+
+	memset(rest.limit_ns, 0, sizeof(rest.limit_ns));
+	for (const struct message *slice = message + 1;
+	     slice < end && message_is_of_tuple(slice, message); slice++) {
+		if (!slice->s || slice->s->kind != NETOBS_TURN_SLICE ||
+		    slice->from != sender ||
+		    slice->s->record.time_ns < message->s->end_ns)
+			continue;
+		has_slices = true;
+		for (int limit = 0; limit < NETOBS_TURN_LIMITS; limit++)
+			rest.limit_ns[limit] += slice->s->limit_ns[limit];
+	}
+	if (has_slices)
+		account_limits(
+			walk->account, walk->turn, sender, message->s, message->r,
+			step_to(walk, local(walk, sender, message->s->end_ns)));
+	account_limits(walk->account, walk->turn, sender,
+		       has_slices ? &rest : message->s, message->r,
+		       step_end(walk));
+}
+
 /* @return whether the last byte has left, as far as that is known */
 static bool walk_sender(struct walk *walk, int sender,
 			const struct message *message)
 {
 	const struct netobs_turn *s = message->s;
 
-	account_limits(walk->account, walk->turn, sender, s, message->r,
-		       step_to(walk, local(walk, sender, s->sent_ns) ?:
-					     walk->turn->end_ns));
-	if (!s->sent_ns)
+	if (!s->sent_ns) {
+		wait_in_slices(walk, sender, message);
 		return false;
+	}
+	account_limits(walk->account, walk->turn, sender, s, message->r,
+		       step_to(walk, local(walk, sender, s->sent_ns)));
 	if (s->out_ns || (s->record.has & NETOBS_TURN_HAS_READ)) {
 		leave(walk, sender, message);
 		return true;
@@ -95,10 +127,11 @@ static void give_unknown(struct walk *walk, int receiver, int64_t ns)
 	const struct evidence *evidence = walk->account->evidence;
 	const struct talk *talk = walk->account->talk;
 	const struct netobs_host *host = &evidence->sums[receiver];
-	const bool waits = evidence->cpu_ns[receiver] >
-			   (talk->until_ns - talk->since_ns) / 10;
+	const int64_t much_ns = (talk->until_ns - talk->since_ns) / 10;
 
-	if (waits && !host->listen_overflows)
+	if (walk->account->stopped_ns > much_ns)
+		give(walk, process_place(receiver), NETOBS_CAUSE_STOPPED, ns);
+	else if (evidence->cpu_ns[receiver] > much_ns && !host->listen_overflows)
 		give(walk, host_place(receiver), NETOBS_CAUSE_CPU, ns);
 	else if (host->listen_overflows || host->accept_queue)
 		give(walk, process_place(receiver), NETOBS_CAUSE_ACCEPT, ns);
@@ -195,9 +228,8 @@ static bool walk_message(struct walk *walk, const struct message *message,
 {
 	const int sender = message->from, receiver = !sender;
 	const struct netobs_turn *s = message->s, *r = message->r;
-	const uint8_t between = hears(walk, CLIENT) && hears(walk, SERVER) ?
-					NETOBS_PLACE_NETWORK :
-					NETOBS_PLACE_BEYOND;
+	const uint8_t between = account_between(
+		walk->account, hears(walk, sender) ? receiver : sender);
 
 	if (s && !walk_sender(walk, sender, message))
 		return false;
@@ -273,6 +305,21 @@ static void give_unanswered(struct walk *walk, const struct netobs_turn *r,
 		walk->account->assumed_ns += ns;
 }
 
+/* The answers were lost: by the server's host, if it dropped others that it sent. */
+static void give_answers(struct walk *walk, int64_t ns)
+{
+	struct account *account = walk->account;
+	const struct netobs_turn *dropped = account->drops_of[SERVER];
+
+	if (walk->turn->is_now && dropped) {
+		account_drop(account, walk->turn, SERVER, dropped, ns);
+		account->assumed_ns += ns;
+		return;
+	}
+	account->lost_ns += walk->turn->is_now ? ns : 0;
+	give(walk, NETOBS_PLACE_NETWORK, NETOBS_CAUSE_LOSS, ns);
+}
+
 /* Each attempt is judged alone: how far it came. Records of both hosts count SYNs as bytes. */
 static void give_attempts(struct walk *walk, const struct message *connect,
 			  int64_t ns)
@@ -287,8 +334,8 @@ static void give_attempts(struct walk *walk, const struct message *connect,
 	else if (!r->answer_ns || r->answer_ns - r->in_ns > ANSWERED_NS ||
 		 account_dropped(r))
 		give_unanswered(walk, r, ns);
-	else /* The answers were lost. */
-		give(walk, NETOBS_PLACE_NETWORK, NETOBS_CAUSE_LOSS, ns);
+	else
+		give_answers(walk, ns);
 }
 
 void chain_connect(struct account *account, struct turn *turn,

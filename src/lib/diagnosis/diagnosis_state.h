@@ -113,6 +113,12 @@ bool join_is_same_talk(const struct entry *a, const struct entry *b);
 /** Pair the records of @entries, which are sorted. @return 0; -ENOMEM */
 int join_messages(struct talk *talk, struct entry *entries, uint32_t n);
 
+static inline bool message_is_of_tuple(const struct message *message,
+				       const struct message *of)
+{
+	return !memcmp(&message->tuple, &of->tuple, sizeof(of->tuple));
+}
+
 /** Estimate the clocks in the window from what was sent once. */
 void clocks_estimate(struct talk *talk);
 
@@ -176,6 +182,7 @@ struct account {
 	uint32_t n, capacity;
 	const struct message *back; /* the message in the other direction of the turn */
 	bool is_largest; /* of streams: no part grew, so the largest is blamed */
+	bool is_ways;	 /* turns are the ways of many messages at once */
 	uint32_t missing;
 	uint64_t lost_bytes, dropped;
 	int64_t unseen_ns,
@@ -186,6 +193,8 @@ struct account {
 	const struct netobs_turn *dropping; /* the last record with drops */
 	int64_t large_ns; /* of lost_ns, by messages of which no large packet arrived as before */
 	uint32_t largest[ENDS]; /* the largest range from each end that arrived before */
+	const struct netobs_turn *drops_of[ENDS]; /* that an end's host dropped in the window as it sent it; NULL: none */
+	int64_t stopped_ns; /* how long the server's process was stopped in the window */
 	uint32_t n_whole; /* messages of the window that lost nothing */
 	/* Turns of the window with a last answer: what the client did until its next connection is not known. */
 	uint32_t n_last;
@@ -200,6 +209,9 @@ struct account {
 /** Add time to a part. */
 void account_give(struct account *account, struct turn *turn, uint8_t place,
 		  uint8_t cause, int64_t ns);
+
+/** @return the place between the hosts; if the @other one is silent, it is not known apart from that host */
+uint8_t account_between(const struct account *account, int other);
 
 /** Time that a thread spends: running and asleep is the process's, the rest its host's or who stopped it. */
 void account_threads(struct account *account, struct turn *turn, int end,

@@ -99,6 +99,7 @@ find_norm(const struct talk *talk, const struct netobs_verdict *verdict)
 struct slices {
 	int64_t ns[2], busy_ns[2], all_ns[2]; /* with bytes; and with or without */
 	uint32_t turns[2]; /* that are known of all hosts that are heard */
+	uint32_t messages[2];
 };
 
 static bool is_whole(const struct talk *talk, const struct message *message)
@@ -114,6 +115,7 @@ static void add_message(const struct talk *talk, const struct message *message,
 	const bool is_now = message->time_ns >= talk->since_ns;
 	int64_t ns = turn->end_ns - turn->record.time_ns;
 
+	slices->messages[is_now] += turn->kind == NETOBS_TURN_MESSAGE;
 	if (turn->kind == NETOBS_TURN_MESSAGE)
 		slices->turns[is_now] += message->from == CLIENT &&
 					 is_whole(talk, message);
@@ -140,6 +142,8 @@ static int (*choose_rule(const struct talk *talk))(struct account *account)
 	if (slices.turns[1] >= 10 ||
 	    (slices.turns[0] >= 10 && slices.busy_ns[0] < before_ns / 4))
 		return turns_make;
+	if (slices.busy_ns[1] > now_ns / 2 && slices.messages[0] >= 10)
+		return ways_make;
 	if (slices.busy_ns[1] > now_ns / 2 ||
 	    (slices.busy_ns[0] > before_ns / 4 && slices.all_ns[1] > now_ns / 4))
 		return streams_make;
@@ -159,7 +163,14 @@ static void fill_drops(const struct account *account,
 	       sizeof(verdict->drop_function));
 }
 
-static void find_largest(struct account *account)
+static uint64_t stopped_in(const struct netobs_turn *turn)
+{
+	return turn->thread_ns[NETOBS_TURN_READING][NETOBS_THREAD_STOP] +
+	       turn->thread_ns[NETOBS_TURN_THINKING][NETOBS_THREAD_STOP];
+}
+
+/* What messages tell of others: how large packets were before, and whether the server's process is stopped now. */
+static void find_common(struct account *account)
 {
 	const struct talk *talk = account->talk;
 
@@ -167,9 +178,18 @@ static void find_largest(struct account *account)
 		const struct message *message = &talk->messages[i];
 		uint32_t *largest = &account->largest[message->from];
 
+		if (message->s && message->time_ns >= talk->since_ns &&
+		    message->time_ns < talk->until_ns &&
+		    account_dropped(message->s))
+			account->drops_of[message->from] = message->s;
+
 		if (message->r && message->time_ns < talk->since_ns)
 			*largest = (uint32_t)max_u64(*largest,
 						     message->r->largest_in);
+		else if (message->r && message->from == CLIENT &&
+			 message->time_ns < talk->until_ns)
+			account->stopped_ns += (int64_t)min_u64(
+				stopped_in(message->r), INT32_MAX);
 	}
 }
 
@@ -182,7 +202,7 @@ static int judge_turns(struct talk *talk, struct netobs_verdict *verdict)
 
 	evidence_collect(talk, &evidence);
 	name_ends(talk, &evidence, verdict);
-	find_largest(&account);
+	find_common(&account);
 	verdict->is_stream = make == streams_make;
 	ret = make(&account);
 	if (!ret) {

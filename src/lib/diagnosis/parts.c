@@ -27,6 +27,12 @@ void account_give(struct account *account, struct turn *turn, uint8_t place,
 	turn->ns[i] += ns;
 }
 
+uint8_t account_between(const struct account *account, int other)
+{
+	return talk_hears(account->talk, other) ? NETOBS_PLACE_NETWORK :
+						  NETOBS_PLACE_BEYOND;
+}
+
 /* @return the part of @ns that is as large as @share of @whole */
 static int64_t scaled(int64_t ns, uint64_t share, uint64_t whole)
 {
@@ -91,7 +97,7 @@ void account_drop(struct account *account, struct turn *turn, int end,
 	/* Without a carrier, there is no qdisc. */
 	if (cause == NETOBS_CAUSE_QDISC && turn->is_now &&
 	    account->evidence->sums[end].carrier_changes)
-		account_give(account, turn, NETOBS_PLACE_NETWORK,
+		account_give(account, turn, account_between(account, !end),
 			     NETOBS_CAUSE_LINK, ns);
 	else
 		account_give(account, turn, place, cause, ns);
@@ -113,6 +119,8 @@ static uint64_t lost_bytes(const struct account *account, int sender,
 	const bool has_lost = sums->again && sums->out > sums->in &&
 			      2 * (sums->out - sums->in) >= sums->again;
 
+	if (account->is_ways)
+		return s->sent_bytes - min_u64(s->sent_bytes, s->bytes);
 	if (s->kind != NETOBS_TURN_SLICE)
 		return s->out_bytes > came ? s->out_bytes - came : 0;
 	return has_lost ? max_u64(1, s->sent_bytes -
@@ -168,6 +176,9 @@ void account_loss(struct account *account, struct turn *turn, int sender,
 		account_drop(account, turn, !sender, r, ns);
 	else if (lost)
 		give_lost(account, turn, sender, s, r, ns);
+	else if (turn->is_now && has_link_changed(account))
+		account_give(account, turn, NETOBS_PLACE_NETWORK,
+			     NETOBS_CAUSE_LINK, ns);
 	else
 		account_give(account, turn, NETOBS_PLACE_NETWORK,
 			     NETOBS_CAUSE_REORDERING, ns);
@@ -217,9 +228,7 @@ static void give_round_trip(struct account *account, struct turn *turn,
 			    const struct netobs_turn *r, int64_t ns)
 {
 	const struct message there = { .s = s, .r = r, .from = (uint8_t)sender };
-	const uint8_t way = talk_hears(account->talk, !sender) ?
-				    NETOBS_PLACE_NETWORK :
-				    NETOBS_PLACE_BEYOND;
+	const uint8_t way = account_between(account, !sender);
 	double own = 0, peer = 0, to = 0, from = 0, whole;
 	int64_t first, last;
 
@@ -265,7 +274,10 @@ static void give_writer(struct account *account, struct turn *turn, int sender,
 	account_threads(account, turn, sender, NETOBS_CAUSE_THINKS, s,
 			NETOBS_TURN_WRITING, idle);
 	account_give(account, turn, host_place(sender), NETOBS_CAUSE_CPU, late);
-	if (other - late > NSEC_PER_MSEC)
+	if (s->part_ns[NETOBS_JOURNEY_QDISC] > NSEC_PER_MSEC)
+		account_give(account, turn, host_place(sender),
+			     NETOBS_CAUSE_QDISC, other - late);
+	else if (other - late > NSEC_PER_MSEC)
 		give_cwnd(account, turn, sender, s, r, other - late);
 	else
 		account_give(account, turn, host_place(sender),

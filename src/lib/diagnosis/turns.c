@@ -81,19 +81,26 @@ static bool has_no_socket(const struct netobs_turn *r)
 	return strstr(r->drop_cause, "NO_SOCKET");
 }
 
-/* @next_ns: a request that follows; INT64_MAX: none */
+/* What the client sends next. */
+struct next {
+	int64_t ns;    /* INT64_MAX: nothing */
+	bool is_other; /* on another connection */
+};
+
 static int64_t end_of_turn(const struct talk *talk, const struct message *request,
-			   const struct message *answer, int64_t next_ns)
+			   const struct message *answer, struct next next)
 {
 	const struct netobs_turn *r = answer ? answer->r : NULL;
 	const bool has_ended = request->s && !answer &&
 			       request->s->protocol == IPPROTO_TCP &&
 			       request->s->record.has & NETOBS_TURN_HAS_END &&
 			       request->r && request->r->answer_ns;
-	int64_t end_ns = next_ns;
+	int64_t end_ns = next.ns;
 
-	if (r && (r->answer_ns || r->read_ns))
-		end_ns = r->answer_ns ?: r->read_ns;
+	if (r && r->answer_ns)
+		end_ns = r->answer_ns;
+	else if (r && r->read_ns)
+		end_ns = next.is_other ? next.ns : r->read_ns;
 	else if (r && has_no_socket(r))
 		end_ns = r->record.time_ns;
 	else if (answer && !talk_hears(talk, CLIENT) && answer->s->acked_ns)
@@ -105,11 +112,11 @@ static int64_t end_of_turn(const struct talk *talk, const struct message *reques
 }
 
 static int make_turn(struct account *account, const struct message *request,
-		     const struct message *answer, int64_t next_ns)
+		     const struct message *answer, struct next next)
 {
 	const struct talk *talk = account->talk;
 	const int64_t begin_ns = request->time_ns;
-	const int64_t end_ns = end_of_turn(talk, request, answer, next_ns);
+	const int64_t end_ns = end_of_turn(talk, request, answer, next);
 	const struct netobs_turn *record = request->s ?: request->r;
 	struct turn *turn;
 
@@ -123,7 +130,7 @@ static int make_turn(struct account *account, const struct message *request,
 	if (!turn)
 		return -ENOMEM;
 	account->n_last += turn->is_now && answer && answer->r &&
-			   !answer->r->answer_ns;
+			   !answer->r->answer_ns && !next.is_other;
 	chain_divide(account, turn, request, answer);
 	return 0;
 }
@@ -159,11 +166,6 @@ static bool has_turns(const struct message *message)
 	       !(turn->record.has & NETOBS_TURN_HAS_OVERLAP);
 }
 
-static bool is_of_tuple(const struct message *message, const struct message *of)
-{
-	return !memcmp(&message->tuple, &of->tuple, sizeof(of->tuple));
-}
-
 /* Find what follows a request on its connection. @return when the next request begins; INT64_MAX: never */
 static int64_t find_answer(const struct talk *talk, uint32_t i,
 			   const struct message **ret_answer)
@@ -171,7 +173,8 @@ static int64_t find_answer(const struct talk *talk, uint32_t i,
 	const struct message *request = &talk->messages[i];
 
 	*ret_answer = NULL;
-	for (i++; i < talk->n && is_of_tuple(&talk->messages[i], request); i++) {
+	for (i++; i < talk->n && message_is_of_tuple(&talk->messages[i], request);
+	     i++) {
 		const struct message *message = &talk->messages[i];
 
 		if (!has_turns(message))
@@ -206,18 +209,15 @@ static int64_t list_requests(const struct talk *talk, int64_t **ret_times)
 	return n;
 }
 
-/* Where nobody answers a datagram, the next request of the client ends its turn: the client has given up. */
-static int64_t next_request(const int64_t *times, int64_t n,
-			    const struct message *request)
+/* @return the first of @times after @at_ns; INT64_MAX: there is none */
+static int64_t first_after(const int64_t *times, int64_t n, int64_t at_ns)
 {
 	int64_t low = 0, high = n;
 
-	if (request->tuple.protocol == IPPROTO_TCP)
-		return INT64_MAX;
 	while (low < high) {
 		const int64_t middle = (low + high) / 2;
 
-		if (times[middle] <= request->time_ns)
+		if (times[middle] <= at_ns)
 			low = middle + 1;
 		else
 			high = middle;
@@ -225,15 +225,36 @@ static int64_t next_request(const int64_t *times, int64_t n,
 	return low < n ? times[low] : INT64_MAX;
 }
 
+/*
+ * Where nobody answers a datagram, the next request of the client ends its turn: the client has given up. Where a
+ * connection ends with an answer, the client thinks until it sends on another one, if all of them have records.
+ */
+static struct next find_next(const struct message *request,
+			     const struct message *answer, const int64_t *times,
+			     int64_t n)
+{
+	const struct netobs_turn *r = answer ? answer->r : NULL;
+	struct next next = { INT64_MAX, false };
+
+	if (request->tuple.protocol != IPPROTO_TCP)
+		next.ns = first_after(times, n, request->time_ns);
+	else if (r && r->read_ns && !r->answer_ns && r->one_of <= 1 &&
+		 request->s && request->s->one_of <= 1)
+		next.ns = first_after(times, n, r->read_ns);
+	next.is_other = next.ns < INT64_MAX &&
+			request->tuple.protocol == IPPROTO_TCP;
+	return next;
+}
+
 static int make_request(struct account *account, uint32_t i,
 			const int64_t *times, int64_t n_times)
 {
 	const struct message *request = &account->talk->messages[i], *answer;
-	int64_t next_ns = find_answer(account->talk, i, &answer);
+	struct next next = { find_answer(account->talk, i, &answer), false };
 
-	if (next_ns == INT64_MAX)
-		next_ns = next_request(times, n_times, request);
-	return make_turn(account, request, answer, next_ns);
+	if (next.ns == INT64_MAX)
+		next = find_next(request, answer, times, n_times);
+	return make_turn(account, request, answer, next);
 }
 
 int turns_make(struct account *account)
@@ -270,8 +291,10 @@ static int64_t time_in_common(const struct talk *talk,
 }
 
 /* @return the receiver's slice with most of the time of a sender's in common; NULL: none */
-static const struct netobs_turn *find_other(const struct talk *talk, uint32_t i)
+static const struct netobs_turn *find_other(const struct account *account,
+					    uint32_t i)
 {
+	const struct talk *talk = account->talk;
 	const struct message *slice = &talk->messages[i];
 	const struct netobs_turn *best = NULL;
 	int64_t most = 0;
@@ -281,8 +304,10 @@ static const struct netobs_turn *find_other(const struct talk *talk, uint32_t i)
 		const struct message *other = &talk->messages[k];
 		int64_t common;
 
-		if (!other->r || other->r->kind != NETOBS_TURN_SLICE ||
-		    other->from != slice->from || !is_of_tuple(other, slice))
+		if (!other->r ||
+		    (other->r->kind != NETOBS_TURN_SLICE && !account->is_ways) ||
+		    other->from != slice->from ||
+		    !message_is_of_tuple(other, slice))
 			continue;
 		common = time_in_common(talk, slice, other);
 		best = common > most ? other->r : best;
@@ -295,7 +320,7 @@ static int make_slice(struct account *account, uint32_t i)
 {
 	const struct talk *talk = account->talk;
 	const struct message *slice = &talk->messages[i];
-	const struct netobs_turn *s = slice->s, *r = find_other(talk, i);
+	const struct netobs_turn *s = slice->s, *r = find_other(account, i);
 	const int64_t end_ns = clocks_local(talk, slice->from, s->end_ns);
 	const int64_t begin_ns = slice->time_ns;
 	struct turn *turn;
@@ -358,51 +383,94 @@ static int64_t part_of(const struct netobs_turn *slice, int part)
 						   (int64_t)slice->part_ns[part];
 }
 
-static void divide_way(struct account *account, struct turn *turn, uint8_t sender,
-		       const struct netobs_turn *s, const struct netobs_turn *r)
+/* What TCP waits for, but for its process, which writes one message after the other. */
+static void divide_limits(struct account *account, struct turn *turn,
+			  uint8_t sender, const struct netobs_turn *s,
+			  const struct netobs_turn *r)
 {
-	if (s) {
-		if (turn->is_now && !(s->record.has & NETOBS_TURN_HAS_LIMITS))
-			account->unlimited_ns += s->end_ns - s->record.time_ns;
-		account_loss(account, turn, sender, s, r,
-			     part_of(s, NETOBS_JOURNEY_RECOVERY));
-		account_give(account, turn, host_place(sender),
-			     NETOBS_CAUSE_QDISC,
-			     part_of(s, NETOBS_JOURNEY_QDISC));
-		account_give(account, turn,
-			     talk_hears(account->talk, !sender) ?
-				     NETOBS_PLACE_NETWORK :
-				     NETOBS_PLACE_BEYOND,
-			     NETOBS_CAUSE_DELAY,
-			     part_of(s, NETOBS_JOURNEY_NETWORK));
-		return;
-	}
+	struct netobs_turn busy = *s;
+	int64_t ns = 0;
+
+	busy.limit_ns[NETOBS_TURN_IDLE] = 0;
+	for (int limit = 0; limit < NETOBS_TURN_LIMITS; limit++)
+		ns += (int64_t)busy.limit_ns[limit];
+	account_limits(account, turn, sender, &busy, r, ns);
+}
+
+static void divide_sent(struct account *account, struct turn *turn,
+			uint8_t sender, const struct netobs_turn *s,
+			const struct netobs_turn *r)
+{
+	if (s->kind == NETOBS_TURN_MESSAGE)
+		divide_limits(account, turn, sender, s, r);
+	else if (turn->is_now && !(s->record.has & NETOBS_TURN_HAS_LIMITS))
+		account->unlimited_ns += s->end_ns - s->record.time_ns;
+	account_loss(account, turn, sender, s, r,
+		     part_of(s, NETOBS_JOURNEY_RECOVERY));
+	account_give(account, turn, host_place(sender), NETOBS_CAUSE_QDISC,
+		     part_of(s, NETOBS_JOURNEY_QDISC));
+	account_give(account, turn, account_between(account, !sender),
+		     NETOBS_CAUSE_DELAY, part_of(s, NETOBS_JOURNEY_NETWORK));
+}
+
+static void divide_read(struct account *account, struct turn *turn,
+			uint8_t sender, const struct netobs_turn *r)
+{
+	const int64_t gap = part_of(r, NETOBS_JOURNEY_GAP);
+
 	account_give(account, turn, host_place(!sender), NETOBS_CAUSE_STACK,
 		     part_of(r, NETOBS_JOURNEY_STACK));
-	account_give(account, turn, NETOBS_PLACE_NETWORK, NETOBS_CAUSE_LOSS,
-		     part_of(r, NETOBS_JOURNEY_GAP));
+	if (account_dropped(r))
+		account_drop(account, turn, !sender, r, gap);
+	else
+		account_give(account, turn, account_between(account, sender),
+			     NETOBS_CAUSE_LOSS, gap);
 	account_threads(account, turn, !sender, NETOBS_CAUSE_READS, r,
 			NETOBS_TURN_READING, part_of(r, NETOBS_JOURNEY_READER));
 }
 
-/* The turn is as long as its parts, and stands for as many as the slice has room for. */
-static int make_way(struct account *account, uint32_t i)
+/* A message stands for the time until the next record. */
+static int64_t way_lasts(const struct talk *talk, uint32_t i, bool is_sent)
+{
+	const struct message *message = &talk->messages[i];
+	const struct netobs_turn *turn = is_sent ? message->s : message->r;
+
+	for (uint32_t k = i + 1;
+	     turn->kind == NETOBS_TURN_MESSAGE && k < talk->n && k < i + NEAR &&
+	     message_is_of_tuple(&talk->messages[k], message);
+	     k++) {
+		const struct message *next = &talk->messages[k];
+		const struct netobs_turn *other = is_sent ? next->s : next->r;
+
+		if (other && next->from == message->from)
+			return min_i64(other->record.time_ns -
+					       turn->record.time_ns,
+				       NSEC_PER_SEC);
+	}
+	return turn->end_ns - turn->record.time_ns;
+}
+
+/* The turn is as long as its parts, and stands for as many as there is time for. */
+static int make_way(struct account *account, uint32_t i, bool is_sent)
 {
 	const struct talk *talk = account->talk;
-	const struct message *slice = &talk->messages[i];
-	const struct netobs_turn *known = slice->s ?: slice->r;
-	const int64_t lasts_ns = known->end_ns - known->record.time_ns;
+	const struct message *message = &talk->messages[i];
+	const int64_t lasts_ns = way_lasts(talk, i, is_sent);
 	struct turn *turn;
 	int64_t ns = 0;
 
-	if (is_outside(talk, slice->time_ns, slice->time_ns + lasts_ns))
+	if (is_outside(talk, message->time_ns, message->time_ns + lasts_ns))
 		return 0;
-	turn = turns_add(account, slice->time_ns, slice->time_ns + lasts_ns, 1);
+	turn = turns_add(account, message->time_ns, message->time_ns + lasts_ns,
+			 1);
 	if (!turn)
 		return -ENOMEM;
-	turn->is_now = slice->time_ns + lasts_ns / 2 >= talk->since_ns;
-	divide_way(account, turn, slice->from, slice->s,
-		   slice->s ? find_other(talk, i) : slice->r);
+	turn->is_now = message->time_ns + lasts_ns / 2 >= talk->since_ns;
+	if (is_sent)
+		divide_sent(account, turn, message->from, message->s,
+			    find_other(account, i));
+	else
+		divide_read(account, turn, message->from, message->r);
 	for (uint32_t k = 0; k < PARTS; k++)
 		ns += turn->ns[k];
 	turn->end_ns = turn->begin_ns + ns;
@@ -416,13 +484,15 @@ int ways_make(struct account *account)
 	const struct talk *talk = account->talk;
 	int ret = 0;
 
-	sum_streams(account);
+	account->is_ways = true;
 	for (uint32_t i = 0; !ret && i < talk->n; i++) {
-		const struct message *message = &talk->messages[i];
-		const struct netobs_turn *known = message->s ?: message->r;
+		const struct netobs_turn *s = talk->messages[i].s,
+					 *r = talk->messages[i].r;
 
-		if (known->kind == NETOBS_TURN_SLICE && known->bytes)
-			ret = make_way(account, i);
+		if (s && s->kind != NETOBS_TURN_CONNECT && s->bytes)
+			ret = make_way(account, i, true);
+		if (!ret && r && r->kind != NETOBS_TURN_CONNECT && r->bytes)
+			ret = make_way(account, i, false);
 	}
 	return ret;
 }
