@@ -193,6 +193,33 @@ TEST(a_fault_of_a_stream_is_placed)
 	check_kind(SIM_STREAM, n_cases(), STREAM_PERCENT);
 }
 
+/* A connection for each request: the client thinks when it has none. */
+TEST(a_client_thinks_between_connections)
+{
+	uint32_t placed = 0, n = 0;
+	struct sim sim;
+
+	for (uint32_t number = 0; n < 20 * n_cases(); number++) {
+		sim_draw(&sim, (uint32_t)test_random(), SIM_TCP);
+		sim.turns = 0;
+		if (!sim_add_fault(&sim, number % SIM_FAULTS) ||
+		    !is_fault(&sim, NETOBS_PLACE_CLIENT_PROCESS,
+			      NETOBS_CAUSE_THINKS))
+			continue;
+		sim_run(&sim);
+		if (effect_percent(&sim, 0) >= EFFECT_PERCENT) {
+			const struct netobs_verdict verdict =
+				judge_one(&sim, &(struct judging){ 0 });
+
+			n++;
+			placed += verdict.place == NETOBS_PLACE_CLIENT_PROCESS;
+			assert_false(is_wrong(&sim, &verdict));
+		}
+		sim_clear(&sim);
+	}
+	assert_true(is_rate(placed, n, 95));
+}
+
 TEST(nothing_is_blamed_without_a_fault)
 {
 	const uint32_t n = 20 * n_cases();
