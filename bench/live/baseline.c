@@ -8,6 +8,7 @@
 
 #include "baseline.h"
 #include "attach/attach.h"
+#include "base/slots.h"
 #include "base/util.h"
 
 #include <bpf/bpf.h>
@@ -31,83 +32,34 @@ static void on_baseline_signal(int number)
 	stopped = 1;
 }
 
-/* ---- v0: sums per tuple, in a hash table that grows -------------------------- */
-
-enum { FIRST_PLACES = 4096 };
+/* ---- v0: sums per tuple ------------------------------------------------------- */
 
 struct flow_sum {
 	struct packet_tuple tuple;
-	uint64_t packets; /* 0: the place is free */
+	uint64_t packets;
 	uint64_t bytes;
 	uint64_t first_ns;
 	uint64_t last_ns;
 };
 
 struct flow_sums {
-	struct flow_sum *places;
-	uint64_t n_places; /* a power of two */
-	uint64_t n_flows;
+	struct slots flows; /* struct flow_sum */
 	uint64_t packets;
 	uint64_t bytes;
 };
 
-static uint64_t hash_tuple(const struct packet_tuple *tuple)
-{
-	uint64_t words[2], mixed;
-
-	_Static_assert(sizeof(words) == sizeof(*tuple), "no padding");
-	memcpy(words, tuple, sizeof(words));
-	mixed = (words[0] ^ words[1] * 0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9;
-	return mixed ^ mixed >> 32;
-}
-
-/* The flow's place, or the free one where it belongs. */
-static struct flow_sum *find_sum(const struct flow_sums *sums,
-				 const struct packet_tuple *tuple)
-{
-	uint64_t i = hash_tuple(tuple);
-
-	for (;; i++) {
-		struct flow_sum *sum = &sums->places[i & (sums->n_places - 1)];
-
-		if (!sum->packets || !memcmp(&sum->tuple, tuple, sizeof(*tuple)))
-			return sum;
-	}
-}
-
-static int grow_table(struct flow_sums *sums)
-{
-	struct flow_sums larger = *sums;
-
-	larger.n_places *= 2;
-	larger.places = calloc(larger.n_places, sizeof(*larger.places));
-	if (!larger.places)
-		return -ENOMEM;
-	for (uint64_t i = 0; i < sums->n_places; i++)
-		if (sums->places[i].packets)
-			*find_sum(&larger, &sums->places[i].tuple) =
-				sums->places[i];
-	free(sums->places);
-	*sums = larger;
-	return 0;
-}
-
 static int add_sample(struct flow_sums *sums, const struct packet_sample *sample)
 {
-	struct flow_sum *sum = find_sum(sums, &sample->tuple);
+	const uint32_t index = slots_get(&sums->flows, &sample->tuple,
+					 sizeof(sample->tuple),
+					 sizeof(struct flow_sum));
+	struct flow_sum *sum;
 
-	if (!sum->packets) {
-		if (sums->n_flows * 2 >= sums->n_places) {
-			int err = grow_table(sums);
-
-			if (err)
-				return err;
-			sum = find_sum(sums, &sample->tuple);
-		}
-		sum->tuple = sample->tuple;
+	if (index == SLOT_NONE)
+		return -ENOMEM;
+	sum = slots_at(&sums->flows, index);
+	if (!sum->packets)
 		sum->first_ns = sample->time_ns;
-		sums->n_flows++;
-	}
 	sum->packets += sample->packets;
 	sum->bytes += sample->bytes;
 	sum->last_ns = sample->time_ns;
@@ -188,26 +140,20 @@ static int observe_interface(const char *interface,
 
 static int run_v0(const char *interface, const struct baseline_bpf *skel)
 {
-	struct ring_buffer *ring = NULL;
-	struct flow_sums sums = { .n_places = FIRST_PLACES };
+	struct ring_buffer *ring;
+	struct flow_sums sums = { .packets = 0 };
 	int err;
 
-	sums.places = calloc(sums.n_places, sizeof(*sums.places));
-	err = sums.places ? 0 : -ENOMEM;
-
-	if (!err) {
-		ring = ring_buffer__new(bpf_map__fd(skel->maps.samples),
-					on_sample, &sums, NULL);
-		err = ring ? observe_interface(interface,
-					       skel->progs.baseline_v0, ring) :
-			     -errno;
-	}
+	ring = ring_buffer__new(bpf_map__fd(skel->maps.samples), on_sample,
+				&sums, NULL);
+	err = ring ? observe_interface(interface, skel->progs.baseline_v0, ring) :
+		     -errno;
 	if (!err)
 		printf("{\"packets\": %ju, \"bytes\": %ju, \"flows\": %ju, \"lost\": %ju}\n",
 		       (uintmax_t)sums.packets, (uintmax_t)sums.bytes,
-		       (uintmax_t)sums.n_flows, (uintmax_t)skel->bss->overflows);
+		       (uintmax_t)sums.flows.n, (uintmax_t)skel->bss->overflows);
 	ring_buffer__free(ring);
-	free(sums.places);
+	slots_free(&sums.flows);
 	return err;
 }
 

@@ -117,12 +117,6 @@ def show_progress(scenario):
     return show
 
 
-def compare(scenario, rounds_so_far):
-    """With names for people."""
-    return {f"{agent} to {reference} ({scenario.name})": values for (agent, reference), values
-            in summary.compare(scenario, rounds_so_far).items()}
-
-
 class Bench:
     """Scenarios, one after the other."""
 
@@ -139,7 +133,8 @@ class Bench:
     def take_turns(self, scenario, names, turn):
         return self.method.rounds(
             lambda: turns.measure_round(turn, names, REFERENCE),
-            lambda found: compare(scenario, found), show_progress(scenario))
+            lambda found: {f"{agent} to {reference} ({scenario.name})": values for (agent, reference), values
+                           in summary.compare(scenario, found).items()}, show_progress(scenario))
 
     def flood(self, scenario):
         """(rounds, {agent: runs})"""

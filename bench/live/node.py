@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 
+from agents import AGENTS
 import command
 from fleet import timed_programs
 from lib import lab
@@ -89,33 +90,20 @@ class Spent:
                 "packets_per_second": grown("packets") / grown("time")}
 
 
-def start_empty(place, ns):
-    process = place.spawn(os.path.join(os.environ["NETOBS_BENCH"], "baseline"), "empty", load.INTERFACE,
-                          ns=ns, stdout=subprocess.PIPE, text=True)
-    if process.stdout.readline().strip() != "ready":
-        raise RuntimeError("the empty program is not attached")
-    return process
-
-
 def start_agent(place, ns, records, messages):
     with open(messages, "wb") as file:
         process = place.spawn(observer.netobsctl(), "flows", "-v", "-i", load.INTERFACE, "-o", f"json:{records}",
                               "--stats", ns=ns, stdout=subprocess.DEVNULL, stderr=file)
-    lab.wait_for(lambda: observer.ATTACHED.search(read(messages)), "netobsctl to attach")
+    lab.wait_for(lambda: observer.ATTACHED.search(lab.read(messages)), "netobsctl to attach")
     return process
 
 
 def stop_agent(process, records, messages):
     process.send_signal(signal.SIGINT)
     process.wait(timeout=60)
-    result = observer.Result(process.returncode, lambda: open(records, encoding="utf-8"), read(messages))
+    result = observer.Result(process.returncode, lambda: open(records, encoding="utf-8"), lab.read(messages))
     result.check_identity()
     return result
-
-
-def read(path):
-    with open(path, encoding="utf-8") as file:
-        return file.read()
 
 
 def run(options):
@@ -125,7 +113,7 @@ def run(options):
                    offload=False)
         device = load.Counters(place, host, load.INTERFACE)
         others, files = method.Others(), (place.path("flows.json"), place.path("messages"))
-        empty = start_empty(place, host)
+        empty = AGENTS["empty"](place, host, load.INTERFACE, 0).process
         before = device.packets()
         agent = start_agent(place, host, *files)
         sender = Traffic(place, peer, options)

@@ -74,13 +74,9 @@ def where_and_when(results):
     return ", ".join(parts) + "."
 
 
-def versions(results):
-    return ", ".join(f"{name} {version}" for name, version in
-                     sorted(results["versions"].items()))
-
-
 def live_head(results):
-    return where_and_when(results) + f" {versions(results)}."
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(results["versions"].items()))
+    return where_and_when(results) + f" {versions}."
 
 
 def targets(results):

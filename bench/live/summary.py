@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """From what was measured, round by round and run by run, to what it says."""
 
+import operator
 import statistics
 
 import method
@@ -10,22 +11,14 @@ RTT_TARGET = 0.98
 PEAKS = ("rss_peak_bytes", "kernel_bytes")
 
 
-def quotients(rounds, agent):
-    """Its throughput over that with no agent before and after."""
-    return [own / none for own, none in (one[agent] for one in rounds)]
-
-
-def differences(rounds, agent):
-    """CPUs that were used beyond those with no agent."""
-    return [own - none for own, none in (one[agent] for one in rounds)]
-
-
 def compare(scenario, rounds):
-    """{(agent, what it is compared with): a value per round}"""
-    if scenario.rate:
-        return {(agent, "none"): differences(rounds, agent) for agent in rounds[0]}
-    found = {(agent, "none"): quotients(rounds, agent) for agent in rounds[0]}
-    if {"netobs", "netobs-rtt"} <= set(rounds[0]):
+    """
+    {(agent, what it is compared with): a value per round}, its throughput over that with no agent before
+    and after, or the CPUs that were used beyond those with none.
+    """
+    by = operator.sub if scenario.rate else operator.truediv
+    found = {(agent, "none"): [by(*one[agent]) for one in rounds] for agent in rounds[0]}
+    if not scenario.rate and {"netobs", "netobs-rtt"} <= set(rounds[0]):
         found["netobs-rtt", "netobs"] = [
             ours / theirs for ours, theirs in
             zip(found["netobs-rtt", "none"], found["netobs", "none"])]

@@ -92,9 +92,5 @@ def verdicts(found):
 
 def conditions(results):
     """How far it can be believed."""
-    return f"intervals below {results['width']:g}; {others(results)}"
-
-
-def others(results):
-    return (f"others took up to {100 * results['others']:.1f} % of a CPU, "
+    return (f"intervals below {results['width']:g}; others took up to {100 * results['others']:.1f} % of a CPU, "
             f"{results['repeated']} runs repeated")

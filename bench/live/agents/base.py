@@ -32,7 +32,7 @@ class Agent:
         self.where, self.ns, self.interface = where, ns, interface
         self.cpu = cpu
         self.process = None
-        self.usage = None
+        self.usage = self.said = None
         self.start()
         if self.process:
             self.usage = measure.Usage(self.process.pid).look()
@@ -62,12 +62,15 @@ class Agent:
         return open(self.where.path(f"{self.name}-{name}"), "w+",
                     encoding="utf-8")
 
-    def wait_for_words(self, file, words):
-        """Until the agent has said @words there."""
+    def spawn_and_wait(self, words, *command):
+        """Start it; self.said keeps what it says, which has @words when this returns."""
+        self.said = self.log("said")
+        self.spawn(*command, stdout=self.said, stderr=self.said)
+
         def found():
             if self.process.poll() is not None:
-                raise RuntimeError(f"{self.name} ended: {whole(file)}")
-            return words in whole(file)
+                raise RuntimeError(f"{self.name} ended: {lab.read(self.said.name)}")
+            return words in lab.read(self.said.name)
         lab.wait_for(found, f"{self.name} to be ready", READY_SECONDS)
 
     def catch_up(self):
@@ -101,11 +104,6 @@ class Agent:
         """Also the children of a process that was killed before."""
         for pid in self.usage.survivors():
             os.kill(pid, signal.SIGKILL)
-
-
-def whole(file):
-    with open(file.name, encoding="utf-8", errors="replace") as again:
-        return again.read()
 
 
 def remove(path):

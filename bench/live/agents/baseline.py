@@ -4,7 +4,9 @@
 import json
 import os
 
-from .base import Agent, whole
+from lib import lab
+
+from .base import Agent
 
 
 class Nothing(Agent):
@@ -22,10 +24,7 @@ class Nothing(Agent):
 
 class Baseline(Agent):
     def start(self):
-        self.out = self.log("out")
-        self.spawn(os.path.join(os.environ["NETOBS_BENCH"], "baseline"), self.name, self.interface,
-                   stdout=self.out)
-        self.wait_for_words(self.out, "ready")
+        self.spawn_and_wait("ready", os.path.join(os.environ["NETOBS_BENCH"], "baseline"), self.name, self.interface)
 
 
 class Empty(Baseline):
@@ -40,4 +39,4 @@ class V0(Baseline):
     name = "v0"
 
     def count(self):
-        return json.loads(whole(self.out).splitlines()[-1])["packets"]
+        return json.loads(lab.read(self.said.name).splitlines()[-1])["packets"]

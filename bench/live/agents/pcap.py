@@ -8,7 +8,7 @@ import socket
 
 from lib import lab
 
-from .base import Agent, remove, whole
+from .base import Agent, remove
 
 # They hand it a timeout of up to a second, after which the last packets come.
 PCAP_SECONDS = 1.1
@@ -22,14 +22,12 @@ class Tcpdump(Agent):
     lag_seconds = PCAP_SECONDS
 
     def start(self):
-        self.err = self.log("err")
-        self.spawn("tcpdump", "-n", "-i", self.interface, "-s", HEADERS,
-                   "-Z", "root", "-w", "/dev/null", stderr=self.err)
-        self.wait_for_words(self.err, "listening on")
+        self.spawn_and_wait("listening on", "tcpdump", "-n", "-i", self.interface, "-s", HEADERS,
+                            "-Z", "root", "-w", "/dev/null")
 
     def count(self):
         return int(re.search(r"(\d+) packets? captured",
-                             whole(self.err)).group(1))
+                             lab.read(self.said.name)).group(1))
 
 
 CONFIGURATION = """\
@@ -56,10 +54,7 @@ class Pmacctd(Agent):
         with self.log("conf") as file:
             file.write(CONFIGURATION.format(interface=self.interface,
                                             flows=self.flows))
-        self.err = self.log("err")
-        self.spawn("pmacctd", "-f", file.name, stderr=self.err,
-                   stdout=self.err)
-        self.wait_for_words(self.err, "cache entries")
+        self.spawn_and_wait("cache entries", "pmacctd", "-f", file.name)
 
     def count(self):
         packets = 0

@@ -65,10 +65,8 @@ class Node:
 
     def spawn(self, supervisor, messages):
         path = self.place.path(f"conf-{self.name}")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(CONFIGURATION.format(
-                interface=INTERFACE, control=self.control, store=self.store_address, port=PORT, insert=INSERT,
-                address=self.address))
+        lab.write(path, CONFIGURATION.format(interface=INTERFACE, control=self.control, store=self.store_address,
+                                             port=PORT, insert=INSERT, address=self.address))
         self.agent = self.place.spawn(
             observer.netobsctl(release=True), "run", "-c", path, ns=self.ns, stdout=subprocess.DEVNULL,
             stderr=messages, env=os.environ | {"NOTIFY_SOCKET": supervisor.path})
@@ -104,8 +102,7 @@ class Store:
                 PORT, os.path.join(QUERIES, "netobs-tables.sql"), ns=ns, stdout=subprocess.PIPE,
                 stderr=messages)
         if self.process.stdout.readline() != b"ready\n":
-            with open(place.path("store-messages"), encoding="utf-8") as file:
-                raise RuntimeError(f"the store has ended: {file.read()[-2000:]}")
+            raise RuntimeError(f"the store has ended: {lab.read(place.path('store-messages'))[-2000:]}")
 
     def ask(self, query):
         """@return the rows of the answer"""
@@ -122,9 +119,8 @@ class Store:
 
     def make_map(self):
         """The service map of all records, as netobs-services.sql makes it."""
-        with open(os.path.join(QUERIES, "netobs-services.sql"), encoding="utf-8") as file:
-            for statement in clickhouse.statements(file.read()):
-                self.ask(statement)
+        for statement in clickhouse.statements(lab.read(os.path.join(QUERIES, "netobs-services.sql"))):
+            self.ask(statement)
 
     def usage(self):
         return {"cpu_seconds": measure.process_cpu_seconds(self.process.pid),

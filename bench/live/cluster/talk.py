@@ -91,6 +91,14 @@ class Talk:
         self.edges.add((client.address, server.address, STREAM_PORT))
         return sock, server.streams.accept()[0]
 
+    def take_datagram(self, sock):
+        """@return who sent it; None: it is lost"""
+        try:
+            return sock.recvfrom(1000)[1]
+        except TimeoutError:
+            self.done["lost"] += 1
+            return None
+
     def exchange_datagrams(self, number):
         asked = [next(self.pairs) for _ in range(number)]
         for client, server, i, j in asked:
@@ -99,18 +107,12 @@ class Talk:
         answered = []
         for client, server, i, j in asked:
             self.edges.add((client.address, server.address, UDP_PORTS[j]))
-            try:
-                _, peer = server.services[j].recvfrom(100)
+            if peer := self.take_datagram(server.services[j]):
                 server.services[j].sendto(ANSWER, peer)
                 answered.append(client.clients[i])
-            except TimeoutError:
-                self.done["lost"] += 1
         self.done["datagrams"] += len(answered)
         for sock in answered:
-            try:
-                sock.recv(1000)
-            except TimeoutError:
-                self.done["lost"] += 1
+            self.take_datagram(sock)
 
     def connect(self, number):
         """So many of one client, one after the other."""
