@@ -3,42 +3,12 @@
 
 #include "base/util.h"
 
+#include <netobs/sink.h>
+
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-/* ---- The end --------------------------------------------------------------- */
-
-static volatile sig_atomic_t requested;
-
-static void on_signal(int number)
-{
-	(void)number;
-	requested = 1;
-}
-
-void stop_catch(void)
-{
-	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
-	const struct sigaction action = { .sa_handler = on_signal,
-					  .sa_flags = SA_RESETHAND };
-
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
-		struct sigaction before;
-
-		/* nohup(1) asks for it to be ignored. */
-		if (!sigaction(numbers[i], NULL, &before) &&
-		    before.sa_handler != SIG_IGN)
-			sigaction(numbers[i], &action, NULL);
-	}
-}
-
-bool stop_requested(void)
-{
-	return requested;
-}
 
 int64_t clock_ns(clockid_t clock)
 {
@@ -48,7 +18,47 @@ int64_t clock_ns(clockid_t clock)
 	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
 }
 
-/* ---- Words ----------------------------------------------------------------- */
+int cpu_last(void)
+{
+	cpu_set_t allowed;
+	int cpu = CPU_SETSIZE;
+
+	if (sched_getaffinity(0, sizeof(allowed), &allowed))
+		return -errno;
+	while (!CPU_ISSET(--cpu, &allowed))
+		;
+	return cpu;
+}
+
+cpu_set_t cpu_set_of(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return set;
+}
+
+int cpu_bind(void)
+{
+	const int cpu = cpu_last();
+	const cpu_set_t set = cpu_set_of(max_i64(cpu, 0));
+
+	if (cpu < 0)
+		return cpu;
+	return sched_setaffinity(0, sizeof(set), &set) ? -errno : 0;
+}
+
+int sink_finish(struct netobs_sink *sink, int ms)
+{
+	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
+	int err = netobs_sink_wait(sink, ms);
+
+	netobs_sink_stats_get(sink, &stats);
+	for (int i = 0; i < NETOBS_SINK_DROPS && !err; i++)
+		err = stats.dropped[i].records ? -ENOBUFS : 0;
+	return err;
+}
 
 void progress_show(const char *text)
 {
@@ -66,17 +76,4 @@ int failure_report(const char *what, int err)
 			": run as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON" :
 			"");
 	return err;
-}
-
-/* ---- Sums ------------------------------------------------------------------ */
-
-struct summary summarize(double *samples, uint32_t n)
-{
-	const struct interval interval = interval_of(samples, n);
-
-	return (struct summary){
-		.median = interval.median,
-		.min = samples[0],
-		.max = samples[n - 1],
-	};
 }

@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What all benchmarks share: their end, what they say meanwhile, sums of rounds. */
+/* What all benchmarks share: clocks and CPUs, what they say meanwhile, ratios of rounds. */
 #ifndef NETOBS_BENCH_BENCH_H
 #define NETOBS_BENCH_BENCH_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
-/* SIGINT, SIGTERM and SIGHUP end a benchmark early; a second one at once. */
-void stop_catch(void);
-bool stop_requested(void);
-
 int64_t clock_ns(clockid_t clock);
+
+/* The last CPU that this process may use, or -errno: the first is busiest with interrupts. */
+int cpu_last(void);
+cpu_set_t cpu_set_of(int cpu);
+
+/* Bind this thread, and those that it makes from now on, to cpu_last(). Returns 0 or -errno. */
+int cpu_bind(void);
+
+struct netobs_sink;
+
+/* Wait for at most @ms until the sink has delivered all records. -ENOBUFS: it has dropped some. */
+int sink_finish(struct netobs_sink *sink, int ms);
 
 /* The piece of work at hand, on standard error if that is a terminal; NULL: none any more. */
 void progress_show(const char *text);
 
 /* Report why @what failed, unless the user has stopped it. Returns @err. */
 int failure_report(const char *what, int err);
-
-struct summary {
-	double median, min, max;
-};
-
-/* Sorts @samples, of which there is at least one. */
-struct summary summarize(double *samples, uint32_t n);
 
 /*
  * How exactly a ratio is known: the one estimator of all comparisons. The ratio is the median
@@ -55,7 +57,7 @@ struct interval interval_of(double *values, uint32_t n);
 /* Whether the width decides after @n rounds, of @most, if there are more. */
 bool interval_decides(uint32_t n, uint32_t most);
 
-/* Whether it may be published. */
+/* @return whether it may be published */
 bool interval_is_narrow(const struct interval *interval, double width);
 
 /* How often subjects take turns: until all ratios are known, or this host is too noisy. */
@@ -87,9 +89,16 @@ struct rounds_work {
 int rounds_measure(struct rounds *rounds, const struct rounds_work *work,
 		   uint32_t *ret_n);
 
-/* Report a ratio that is known too badly. @what: "netobs, 1000 flows". */
-void rounds_report_noise(const struct rounds *rounds, const char *what,
-			 const struct interval *interval, uint32_t n);
+/*
+ * How one subject compares with @base, whose values are those of the same @n rounds: the ratio of
+ * rates, where values are times.
+ *
+ * @param what  for the report of a ratio that is known too badly: "netobs, 1000 flows"; NULL: none yet
+ * @return whether it is known well enough
+ */
+bool rounds_compare(const struct rounds *rounds, const double *base,
+		    const double *values, uint32_t n, const char *what,
+		    struct interval *ret_ratio);
 
 /* "intervals below ...; others took ...", a line for people. */
 void rounds_print(const struct rounds *rounds);
@@ -121,8 +130,6 @@ void report_begin(struct report *report, const char *title, uint32_t rounds,
 void report_row(struct report *report, const char *const *texts,
 		const double *numbers);
 void report_end(const struct report *report);
-
-/* How much of the machine is not left to a measurement. */
 
 /* A run in which others took more of one CPU is repeated. */
 #define OTHERS_MOST 0.05

@@ -11,6 +11,8 @@
 
 #define QUICK_WIDTH 0.1
 
+enum { PART_MAX = 32 }; /* of a list */
+
 static const char *const benches[] = { "datapath", "drain", "export", "trace",
 				       NULL };
 
@@ -40,62 +42,62 @@ static const struct args_command command = {
 
 /* ---- Values ------------------------------------------------------------------ */
 
-/* Names of designs, separated by commas; unless there are none. */
-static bool parse_stores(struct config *config)
+/* @take: each part of @list, which commas separate; NULL: there is none. */
+static bool parse_list(struct config *config, const char *list,
+		       bool (*take)(struct config *config, const char *part))
 {
-	const char *list = config->stores;
+	char part[PART_MAX];
 
-	if (list)
-		config->design_mask =
-			1U << DESIGN_EMPTY; /* all are compared with it */
 	while (list) {
 		size_t len = strcspn(list, ",");
-		int i = 0;
 
-		while (i < DESIGNS && (strlen(design_names[i]) != len ||
-				       memcmp(design_names[i], list, len)))
-			i++;
-		if (i == DESIGNS) {
-			args_complain(&command, "--stores: there is no '%.*s'",
-				      (int)len, list);
+		snprintf(part, sizeof(part), "%.*s", (int)len, list);
+		if (!take(config, part))
 			return false;
-		}
-		config->design_mask |= 1U << i;
 		list = list[len] ? list + len + 1 : NULL;
 	}
 	return true;
 }
 
-/* Numbers separated by commas; unless @text is NULL. */
-static bool parse_flows(struct config *config)
+static bool take_store(struct config *config, const char *name)
 {
-	const char *text = config->flows;
-	char number[16];
+	const int design = value_choice(design_names, name);
+
+	if (design >= 0)
+		config->design_mask |= 1U << design;
+	else
+		args_complain(&command, "--stores: there is no '%s'", name);
+	return design >= 0;
+}
+
+static bool take_flow_count(struct config *config, const char *number)
+{
 	uint64_t count;
 
-	if (text)
-		config->n_flow_counts = 0;
-	while (text) {
-		size_t len = strcspn(text, ",");
-
-		if (config->n_flow_counts == FLOW_COUNTS_MAX) {
-			args_complain(&command, "--flows: at most %d numbers",
-				      FLOW_COUNTS_MAX);
-			return false;
-		}
-		snprintf(number, sizeof(number), "%.*s", (int)len, text);
-		if (len >= sizeof(number) ||
-		    value_parse(VALUE_NUMBER, number, 1, FLOWS_MAX, &count) < 0) {
-			args_complain(
-				&command,
-				"--flows: '%.*s' is not a number from 1 to %d",
-				(int)len, text, FLOWS_MAX);
-			return false;
-		}
-		config->flow_counts[config->n_flow_counts++] = count;
-		text = text[len] ? text + len + 1 : NULL;
+	if (config->n_flow_counts == FLOW_COUNTS_MAX) {
+		args_complain(&command, "--flows: at most %d numbers",
+			      FLOW_COUNTS_MAX);
+		return false;
 	}
+	if (value_parse(VALUE_NUMBER, number, 1, FLOWS_MAX, &count) < 0) {
+		args_complain(&command,
+			      "--flows: '%s' is not a number from 1 to %d",
+			      number, FLOWS_MAX);
+		return false;
+	}
+	config->flow_counts[config->n_flow_counts++] = count;
 	return true;
+}
+
+static bool parse_lists(struct config *config)
+{
+	if (config->stores)
+		config->design_mask =
+			1U << DESIGN_EMPTY; /* all are compared with it */
+	if (config->flows)
+		config->n_flow_counts = 0;
+	return parse_list(config, config->flows, take_flow_count) &&
+	       parse_list(config, config->stores, take_store);
 }
 
 static bool parse_width(struct config *config)
@@ -142,11 +144,15 @@ static const char *find_foreign(const struct config *config)
 	return NULL;
 }
 
-static void set_defaults(struct config *config, bool compares)
+static void set_defaults(struct config *config)
 {
 	static const uint32_t datapath[] = { 1, 1000, 10000, 100000, 1000000 },
 			      quick[] = { 1, 1000, 100000 },
 			      drain[] = { 1000, 100000, 1000000 };
+	static const uint32_t rounds[][2] = { [BENCH_DATAPATH] = { 400, 100 },
+					      [BENCH_DRAIN] = { 5, 3 },
+					      [BENCH_EXPORT] = { 400, 100 },
+					      [BENCH_TRACE] = { 40, 5 } };
 	const bool is_short = config->quick || config->bench == BENCH_DRAIN;
 
 	config->design_mask = (1U << (DESIGN_NETOBS + 1)) - 1;
@@ -160,12 +166,8 @@ static void set_defaults(struct config *config, bool compares)
 	if (!config->records)
 		config->records = config->quick ? 20000 : 100000;
 	config->width = config->quick ? QUICK_WIDTH : INTERVAL_WIDTH;
-	if (!config->rounds && compares)
-		config->rounds = config->quick ? 100 : 400;
-	if (!config->rounds && config->bench == BENCH_TRACE)
-		config->rounds = config->quick ? 5 : 40;
 	if (!config->rounds)
-		config->rounds = config->quick ? 3 : 5;
+		config->rounds = rounds[config->bench][config->quick];
 }
 
 static bool config_complete(struct config *config)
@@ -184,14 +186,14 @@ static bool config_complete(struct config *config)
 			      command.positional);
 		return false;
 	}
-	set_defaults(config, compares);
+	set_defaults(config);
 	if (compares && config->rounds < INTERVAL_LEAST) {
 		args_complain(&command,
 			      "--rounds: fewer than %d say nothing about a ratio",
 			      INTERVAL_LEAST);
 		return false;
 	}
-	return parse_width(config) && parse_flows(config) && parse_stores(config);
+	return parse_width(config) && parse_lists(config);
 }
 
 enum args_result config_parse(int argc, char **argv, struct config *ret_config)

@@ -10,7 +10,7 @@
 #include "bench.h"
 #include "config.h"
 #include "design.h"
-#include "results.h"
+#include "runner.h"
 #include "base/util.h"
 
 #include <errno.h>
@@ -26,9 +26,26 @@ enum {
 	CELLS_MAX = FLOW_COUNTS_MAX * ORDERS * DESIGNS,
 };
 
+/* Of a case and a design. */
+struct cell {
+	int design;
+	uint32_t flows;
+	enum order order;
+
+	uint64_t sent;	/* packets, of the last programs that were loaded */
+	double counted; /* of these by the store; NAN: it counts none */
+
+	/* As of is_case_settled(). */
+	uint32_t n;	       /* rounds */
+	struct interval ratio; /* of rates, to that of the empty program */
+	double ns, over_empty;
+};
+
 struct alternation {
 	const struct config *config;
-	struct results results;
+	struct rounds rounds;
+	struct cell *all; /* by case, then by design: the empty program first */
+	uint32_t n_all;
 	struct packets packets;
 	struct runner runner;
 	struct wire wire; /* of --live */
@@ -88,6 +105,68 @@ static int take_turn(struct alternation *alternation, uint32_t i,
 	alternation->cells[i].sent += sent - alternation->sent;
 	alternation->sent = sent;
 	return err;
+}
+
+/* ---- Results ----------------------------------------------------------------- */
+
+static bool is_case_settled(void *user, uint32_t n, bool is_last)
+{
+	struct alternation *alternation = user;
+	double *const *samples = alternation->samples;
+	cleanup_free double *sorted = calloc(n, sizeof(*sorted));
+	bool is_settled = sorted;
+
+	for (uint32_t i = 0; i < alternation->n && sorted; i++) {
+		struct cell *cell = &alternation->cells[i];
+		char what[128];
+
+		snprintf(what, sizeof(what), "%s with %u flows (%s)",
+			 design_names[cell->design], cell->flows,
+			 order_names[cell->order]);
+		is_settled &= rounds_compare(&alternation->rounds, samples[0],
+					     samples[i], n,
+					     is_last ? what : NULL, &cell->ratio);
+		memcpy(sorted, samples[i], n * sizeof(*sorted));
+		cell->n = n;
+		cell->ns = interval_of(sorted, n).median;
+		cell->over_empty = cell->ns - alternation->cells->ns;
+	}
+	return is_settled;
+}
+
+static const struct report_column columns[] = {
+	{ "store", COLUMN_TEXT }, { "distribution", COLUMN_TEXT },
+	{ "flows", 0 },		  { "ratio", 4 },
+	{ "ratio_low", 4 },	  { "ratio_high", 4 },
+	{ "ns_per_packet", 2 },	  { "ns_over_empty", 2 },
+	{ "rounds", 0 },	  { "sent", 0 },
+	{ "counted", 0 },
+};
+
+static void print_results(const struct alternation *alternation)
+{
+	struct report report = { .is_json = alternation->config->output ==
+					    OUTPUT_JSON,
+				 .columns = columns,
+				 .n_columns = ARRAY_SIZE(columns) };
+
+	report_begin(&report,
+		     "Rates of packets, as ratios to that with the empty program",
+		     alternation->rounds.n, &alternation->rounds);
+	for (uint32_t i = 0; i < alternation->n_all; i++) {
+		const struct cell *c = &alternation->all[i];
+		const char *const texts[ARRAY_SIZE(columns)] = {
+			design_names[c->design], order_names[c->order]
+		};
+		const double numbers[ARRAY_SIZE(columns)] = {
+			c->flows,      c->ratio.median, c->ratio.low,
+			c->ratio.high, c->ns,		c->over_empty,
+			c->n,	       c->sent,		c->counted
+		};
+
+		report_row(&report, texts, numbers);
+	}
+	report_end(&report);
 }
 
 /* ---- A case ------------------------------------------------------------------ */
@@ -177,17 +256,6 @@ static int measure_datapath_round(void *user, uint32_t round)
 	return err;
 }
 
-static bool is_case_settled(void *user, uint32_t n, bool is_last)
-{
-	struct alternation *alternation = user;
-
-	if (is_last)
-		progress_show(NULL);
-	return results_settle_case(&alternation->results, alternation->cells,
-				   alternation->samples, alternation->n, n,
-				   is_last);
-}
-
 static int measure_case(struct alternation *alternation)
 {
 	const struct rounds_work work = { .measure = measure_datapath_round,
@@ -204,7 +272,7 @@ static int measure_case(struct alternation *alternation)
 	progress_show(text);
 	if (packets->flows != cell->flows)
 		err = packets_prepare(packets, cell->flows, true);
-	err = err ?: rounds_measure(&alternation->results.rounds, &work, &n);
+	err = err ?: rounds_measure(&alternation->rounds, &work, &n);
 	err = err ?: check_subjects(alternation);
 	close_subjects(alternation);
 	return err;
@@ -215,12 +283,10 @@ static int measure_case(struct alternation *alternation)
 /* The designs of a case. Tables too large for a host that has other things to do are left out. */
 static void add_case(struct alternation *alternation, struct cell cell)
 {
-	struct results *results = &alternation->results;
-
 	for (cell.design = 0; cell.design < DESIGNS; cell.design++)
 		if (alternation->config->design_mask & 1U << cell.design &&
 		    design_memory(cell.design, cell.flows) <= MEMORY_MAX)
-			results->cells[results->n_cells++] = cell;
+			alternation->all[alternation->n_all++] = cell;
 }
 
 static void add_flows(struct alternation *alternation, uint32_t flows)
@@ -248,14 +314,13 @@ static void report_large(const struct config *config, uint32_t flows)
 static int prepare(struct alternation *alternation)
 {
 	const struct config *config = alternation->config;
-	struct results *results = &alternation->results;
 
-	results->rounds = (struct rounds){ .width = config->width,
-					   .most = config->rounds };
-	results->cells = calloc(CELLS_MAX, sizeof(*results->cells));
+	alternation->rounds = (struct rounds){ .width = config->width,
+					       .most = config->rounds };
+	alternation->all = calloc(CELLS_MAX, sizeof(*alternation->all));
 	for (int i = 0; i < DESIGNS; i++) {
 		alternation->samples[i] = calloc(config->rounds, sizeof(double));
-		if (!results->cells || !alternation->samples[i])
+		if (!alternation->all || !alternation->samples[i])
 			return -ENOMEM;
 	}
 	for (uint32_t i = 0; i < config->n_flow_counts; i++) {
@@ -268,13 +333,12 @@ static int prepare(struct alternation *alternation)
 
 static int measure_all(struct alternation *alternation)
 {
-	const struct results *results = &alternation->results;
 	int err = 0;
 
-	for (uint32_t i = 0; i < results->n_cells && !err; i += alternation->n) {
-		alternation->cells = &results->cells[i];
+	for (uint32_t i = 0; i < alternation->n_all && !err; i += alternation->n) {
+		alternation->cells = &alternation->all[i];
 		alternation->n = 1;
-		while (i + alternation->n < results->n_cells &&
+		while (i + alternation->n < alternation->n_all &&
 		       alternation->cells[alternation->n].design != DESIGN_EMPTY)
 			alternation->n++;
 		err = measure_case(alternation);
@@ -303,10 +367,9 @@ int datapath_run(const struct config *config)
 		err = config->is_live ? measure_on_wire(&alternation) :
 					measure_all(&alternation);
 	if (!err)
-		results_print(&alternation.results,
-			      config->output == OUTPUT_JSON);
+		print_results(&alternation);
 	packets_clear(&alternation.packets);
-	free(alternation.results.cells);
+	free(alternation.all);
 	for (int i = 0; i < DESIGNS; i++)
 		free(alternation.samples[i]);
 	return err;

@@ -45,15 +45,20 @@ struct seen {
 
 enum { TCP_FLAGS_OFFSET = 13 };
 
-static __always_inline bool parse_ipv4(const void *l3, const void *end,
-				       struct seen *seen)
+/* The packets of the benchmark are IPv4. */
+static __always_inline bool parse_skb(const struct __sk_buff *skb,
+				      struct seen *seen)
 {
-	const struct ipv4_wire *ip = l3;
+	const void *end = (void *)(long)skb->data_end;
+	const struct ether_wire *eth = (void *)(long)skb->data;
+	const struct ipv4_wire *ip = (const void *)(eth + 1);
 	const struct ports_wire *ports = (const void *)(ip + 1);
 	const __u8 *l4 = (const __u8 *)ports;
 
-	if ((const void *)(ports + 1) > end)
+	if ((const void *)(ports + 1) > end ||
+	    eth->type != bpf_htons(ETHERTYPE_IPV4))
 		return false;
+	seen->ethertype = ETHERTYPE_IPV4;
 	seen->id.src.words[2] = seen->id.dst.words[2] = bpf_htonl(0xffff);
 	seen->id.src.words[3] = ip->src;
 	seen->id.dst.words[3] = ip->dst;
@@ -68,20 +73,6 @@ static __always_inline bool parse_ipv4(const void *l3, const void *end,
 	return true;
 }
 
-/* The packets of the benchmark are IPv4. */
-static __always_inline bool parse_skb(const struct __sk_buff *skb,
-				      struct seen *seen)
-{
-	const void *end = (void *)(long)skb->data_end;
-	const struct ether_wire *eth = (void *)(long)skb->data;
-
-	if ((const void *)(eth + 1) > end)
-		return false;
-	seen->ethertype = bpf_ntohs(eth->type);
-	return seen->ethertype == ETHERTYPE_IPV4 &&
-	       parse_ipv4(eth + 1, end, seen);
-}
-
 /* ---- The design of the published study: user space sets the size --------------- */
 
 struct {
@@ -90,18 +81,6 @@ struct {
 	__type(key, struct flow_id);
 	__type(value, struct metrics);
 } map_percpu_hash SEC(".maps");
-
-static __always_inline void metrics_start(struct metrics *m,
-					  const struct __sk_buff *skb,
-					  const struct seen *seen, __u64 now)
-{
-	m->first_ns = now;
-	m->last_ns = now;
-	m->bytes = skb->len;
-	m->packets = 1;
-	m->flags = seen->flags;
-	m->ethertype = seen->ethertype;
-}
 
 /* No other CPU writes to it. */
 static __always_inline void metrics_add(struct metrics *m,
@@ -126,7 +105,9 @@ int run_percpu_hash(struct __sk_buff *skb)
 	now = bpf_ktime_get_ns();
 	known = bpf_map_lookup_elem(&map_percpu_hash, &seen.id);
 	if (!known) {
-		metrics_start(&fresh, skb, &seen, now);
+		fresh.first_ns = now;
+		fresh.ethertype = seen.ethertype;
+		metrics_add(&fresh, skb, &seen, now);
 		/* Another CPU may have been faster. */
 		if (bpf_map_update_elem(&map_percpu_hash, &seen.id, &fresh,
 					BPF_NOEXIST) != -EEXIST)

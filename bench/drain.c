@@ -147,18 +147,6 @@ static int open_drain_sink(struct bench *bench)
 	return netobs_sink_open(bench->config->sink, &opts, &bench->engine.sink);
 }
 
-/* Wait until the sink has delivered all records; none may be dropped. */
-static int finish_sink(struct netobs_sink *sink)
-{
-	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
-	int err = netobs_sink_wait(sink, REST_MS);
-
-	netobs_sink_stats_get(sink, &stats);
-	for (int i = 0; i < NETOBS_SINK_DROPS && !err; i++)
-		err = stats.dropped[i].records ? -ENOBUFS : 0;
-	return err;
-}
-
 /* Fill and drain; every packet must come back. What it took is added to @sum. */
 static int fill_and_drain(struct bench *bench, struct usage *sum)
 {
@@ -172,7 +160,7 @@ static int fill_and_drain(struct bench *bench, struct usage *sum)
 	usage_add(sum, -1);
 	engine_drain(engine);
 	if (engine->sink)
-		err = finish_sink(engine->sink);
+		err = sink_finish(engine->sink, REST_MS);
 	usage_add(sum, 1);
 	if (err || (engine->packets - packets == wanted &&
 		    engine->flows - flows == wanted))
@@ -265,9 +253,13 @@ static int measure_flows(const struct config *config, uint32_t flows,
 static int fork_and_measure(const struct config *config, uint32_t flows,
 			    struct drain_result *result)
 {
+	char text[32];
 	int status = 0;
-	pid_t child = fork();
+	pid_t child;
 
+	snprintf(text, sizeof(text), "%u flows", flows);
+	progress_show(text);
+	child = fork();
 	if (child < 0)
 		return -errno;
 	if (child == 0)
@@ -279,23 +271,6 @@ static int fork_and_measure(const struct config *config, uint32_t flows,
 }
 
 /* ---- Results ----------------------------------------------------------------- */
-
-static int measure_drains(const struct config *config,
-			  struct drain_result *results)
-{
-	int err = 0;
-
-	for (uint32_t i = 0; i < config->n_flow_counts && !err; i++) {
-		char text[32];
-
-		snprintf(text, sizeof(text), "%u flows", config->flow_counts[i]);
-		progress_show(text);
-		err = fork_and_measure(config, config->flow_counts[i],
-				       &results[i]);
-	}
-	progress_show(NULL);
-	return err;
-}
 
 static const struct report_column columns[] = {
 	{ "flows", 0 },
@@ -337,11 +312,14 @@ int drain_run(const struct config *config)
 	/* Shared with child processes. */
 	struct drain_result *results = mmap(NULL, size, PROT_READ | PROT_WRITE,
 					    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	int err;
+	int err = 0;
 
 	if (results == MAP_FAILED)
 		return -errno;
-	err = measure_drains(config, results);
+	for (uint32_t i = 0; i < config->n_flow_counts && !err; i++)
+		err = fork_and_measure(config, config->flow_counts[i],
+				       &results[i]);
+	progress_show(NULL);
 	if (!err)
 		print_drains(config, results);
 	munmap(results, size);

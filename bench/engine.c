@@ -178,7 +178,7 @@ int engine_adapt(struct engine *engine, struct runner *runner,
 	return calm == CALM_DRAINS ? 0 : -ENOSPC;
 }
 
-/* ---- Designs ------------------------------------------------------------------------- */
+/* ---- Designs of designs.bpf.c ------------------------------------------------ */
 
 /*
  * The designs of designs.bpf.c are the programs run_NAME. The map of one has as many entries as
@@ -212,8 +212,6 @@ uint64_t design_memory(int design, uint32_t flows)
 	return (uint64_t)flows *
 	       (ELEMENT + KEY + (uint64_t)libbpf_num_possible_cpus() * VALUE);
 }
-
-/* ---- Designs of designs.bpf.c ------------------------------------------------ */
 
 static int open_program(struct subject *subject, int design, uint32_t flows)
 {
@@ -276,8 +274,6 @@ static int open_netobs(struct subject *subject, int design, uint32_t flows)
 	subject->target = engine_target(subject->engine);
 	return err;
 }
-
-/* ---- Subjects -------------------------------------------------------------- */
 
 int subject_open(struct subject *subject, int design, uint32_t flows)
 {

@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +20,7 @@ struct export_result {
 	char absent[EXPORT_WHY_MAX]; /* why it could not be measured; "": it was */
 	double *wall, *cpu;	     /* of the rounds */
 	struct interval of_null; /* records in a CPU time, if null is measured */
-	struct summary cpu_ns;
+	double cpu_ns;		 /* the median; @cpu is sorted then */
 };
 
 struct bench {
@@ -33,21 +32,6 @@ struct bench {
 	uint32_t n;
 	uint32_t *order; /* of turns */
 };
-
-/* Threads that are made from now on are bound to it, too. */
-static int bind_to_one_cpu(void)
-{
-	cpu_set_t allowed, one;
-	int cpu = 0;
-
-	if (sched_getaffinity(0, sizeof(allowed), &allowed))
-		return -errno;
-	while (!CPU_ISSET(cpu, &allowed))
-		cpu++;
-	CPU_ZERO(&one);
-	CPU_SET(cpu, &one);
-	return sched_setaffinity(0, sizeof(one), &one) ? -errno : 0;
-}
 
 /* ---- Measuring --------------------------------------------------------------- */
 
@@ -103,25 +87,16 @@ static int measure_export_round(void *user, uint32_t round)
 static bool is_export_settled(void *user, uint32_t n, bool is_last)
 {
 	struct bench *bench = user;
-	cleanup_free double *room = calloc(n, sizeof(*room));
-	bool is_settled = room;
+	bool is_settled = true;
 
-	for (uint32_t i = 0; i < bench->n && room && bench->null; i++) {
+	for (uint32_t i = 0; i < bench->n && bench->null; i++) {
 		struct export_result *result = &bench->results[i];
 
-		if (*result->absent)
-			continue;
-		for (uint32_t round = 0; round < n; round++)
-			room[round] =
-				bench->null->cpu[round] / result->cpu[round];
-		result->of_null = interval_of(room, n);
-		if (interval_is_narrow(&result->of_null, bench->rounds.width))
-			continue;
-		is_settled = false;
-		progress_show(NULL);
-		if (is_last)
-			rounds_report_noise(&bench->rounds, result->subject.name,
-					    &result->of_null, n);
+		if (!*result->absent)
+			is_settled &= rounds_compare(
+				&bench->rounds, bench->null->cpu, result->cpu,
+				n, is_last ? result->subject.name : NULL,
+				&result->of_null);
 	}
 	return is_settled;
 }
@@ -142,16 +117,16 @@ static void print_result(struct report *report, const struct bench *bench,
 	const struct interval unknown = { NAN, NAN, NAN };
 	const struct interval *ratio = bench->null ? &result->of_null : &unknown;
 	const bool is_sink = bench->null && result->subject.spec;
-	const double null_ns = is_sink ? bench->null->cpu_ns.median : NAN;
+	const double null_ns = is_sink ? bench->null->cpu_ns : NAN;
 	const double numbers[] = {
 		floor(1e9 / interval_of(result->wall, n).median),
-		result->cpu_ns.median,
-		result->cpu_ns.min,
-		result->cpu_ns.max,
+		result->cpu_ns,
+		result->cpu[0],
+		result->cpu[n - 1],
 		ratio->median,
 		ratio->low,
 		ratio->high,
-		result->cpu_ns.median - null_ns,
+		result->cpu_ns - null_ns,
 	};
 
 	report_row(report, &result->subject.name, numbers);
@@ -175,8 +150,6 @@ static void print_exports(const struct bench *bench, uint32_t n)
 				bench->results[i].subject.name,
 				bench->results[i].absent);
 }
-
-/* ------------------------------------------------------------------------------ */
 
 /* One of those that are measured anyway, by its name; else a sink's spec. */
 static struct export_subject find_subject(const char *text)
@@ -236,11 +209,12 @@ int export_run(const struct config *config)
 	uint32_t n;
 	int err = init_bench(&bench, config);
 
-	err = err ?: bind_to_one_cpu();
+	err = err ?: cpu_bind();
 	err = err ?: rounds_measure(&bench.rounds, &work, &n);
 	progress_show(NULL);
 	for (uint32_t i = 0; i < bench.n && !err; i++)
-		bench.results[i].cpu_ns = summarize(bench.results[i].cpu, n);
+		bench.results[i].cpu_ns =
+			interval_of(bench.results[i].cpu, n).median;
 	if (!err)
 		print_exports(&bench, n);
 	clear_bench(&bench);

@@ -4,6 +4,7 @@
 #include "bench.h"
 #include "runner.h"
 #include "base/util.h"
+#include "service/signals.h"
 
 #include <netobs/sink.h>
 
@@ -170,7 +171,7 @@ static int measure_encoding(const struct export_subject *subject,
 		n++;
 	} while (n < load->records && (n % STEP || !is_time_over(&start)));
 	*ret_sample = stop_stopwatch(&start, n);
-	return stop_requested() ? -EINTR : 0;
+	return signals_are_stopping() ? -EINTR : 0;
 }
 
 /* ---- Through a sink --------------------------------------------------------------- */
@@ -181,23 +182,23 @@ static void keep_words(int level, const char *message, void *why)
 	snprintf(why, EXPORT_WHY_MAX, "%s", message);
 }
 
-static struct netobs_sink_stats get_stats(const struct netobs_sink *sink)
+static bool is_behind(const struct netobs_sink *sink)
 {
 	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
 
 	netobs_sink_stats_get(sink, &stats);
-	return stats;
+	return stats.spool_bytes > BEHIND_MAX;
 }
 
 /* Until the other side has caught up. */
 static int wait_for_room(struct netobs_sink *sink)
 {
-	while (get_stats(sink).spool_bytes > BEHIND_MAX) {
+	while (is_behind(sink)) {
 		struct pollfd fd = { .fd = netobs_sink_fd(sink),
 				     .events = POLLIN };
 		int err;
 
-		if (stop_requested())
+		if (signals_are_stopping())
 			return -EINTR;
 		if (!poll(&fd, 1, WAIT_MS))
 			return -ETIMEDOUT;
@@ -219,7 +220,7 @@ static int write_records(struct netobs_sink *sink, const struct export_load *loa
 		netobs_sink_write(sink, &load->flows[n % EXPORT_FLOWS].record);
 		if (++n % STEP)
 			continue;
-		err = stop_requested() ? -EINTR : wait_for_room(sink);
+		err = signals_are_stopping() ? -EINTR : wait_for_room(sink);
 		if (is_time_over(start))
 			break;
 	}
@@ -231,7 +232,6 @@ static int write_records(struct netobs_sink *sink, const struct export_load *loa
 static int measure_sink(struct netobs_sink *sink, const struct export_load *load,
 			struct export_sample *ret_sample)
 {
-	struct netobs_sink_stats stats;
 	struct stopwatch start;
 	uint32_t records;
 	int err;
@@ -242,11 +242,8 @@ static int measure_sink(struct netobs_sink *sink, const struct export_load *load
 		return err;
 	start = start_stopwatch();
 	err = write_records(sink, load, &start, &records);
-	err = err ?: netobs_sink_wait(sink, REST_MS);
+	err = err ?: sink_finish(sink, REST_MS);
 	*ret_sample = stop_stopwatch(&start, records);
-	stats = get_stats(sink);
-	for (int i = 0; i < NETOBS_SINK_DROPS && !err; i++)
-		err = stats.dropped[i].records ? -ENOBUFS : 0;
 	return err;
 }
 

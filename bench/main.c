@@ -5,6 +5,7 @@
  */
 #include "bench.h"
 #include "config.h"
+#include "service/signals.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -19,11 +20,17 @@ static int (*const benches[])(const struct config *config) = {
 	[BENCH_TRACE] = trace_run,
 };
 
+/* Benchmarks look at signals_are_stopping(). */
+static void note_signal(void *unused)
+{
+	(void)unused;
+}
+
 static int run_bench(const struct config *config)
 {
 	int err = benches[config->bench](config);
 
-	if (err && stop_requested())
+	if (err && signals_are_stopping())
 		fputs("netobsctl bench: interrupted\n", stderr);
 	if (fflush(stdout) && errno != EPIPE) {
 		fprintf(stderr, "netobsctl bench: standard output: %s\n",
@@ -45,7 +52,7 @@ int main(int argc, char **argv)
 
 	if (parsed == ARGS_RUN) {
 		libbpf_set_print(NULL);
-		stop_catch();
+		signals_catch(note_signal, NULL);
 		status = run_bench(&config);
 	}
 	args_list_clear(&config.specs);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "bench.h"
 
+#include "base/util.h"
+
 #include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,11 +16,12 @@ struct process {
 	int pid, parent;
 	unsigned int flags;
 	unsigned long ticks; /* with children that have ended */
+	bool is_own;
 };
 
 struct processes {
 	struct process *list;
-	size_t n, room;
+	uint32_t n, room;
 };
 
 /* proc(5): fields follow the name, which may have spaces and brackets. */
@@ -47,20 +50,6 @@ static bool read_process(const char *pid, struct process *ret_process)
 	return true;
 }
 
-static void add_process(struct processes *all, const char *pid)
-{
-	if (all->n == all->room) {
-		size_t room = all->room * 2 + 256;
-		void *list = realloc(all->list, room * sizeof(*all->list));
-
-		if (!list)
-			return;
-		all->list = list;
-		all->room = room;
-	}
-	all->n += read_process(pid, &all->list[all->n]);
-}
-
 static struct processes read_processes(void)
 {
 	struct processes all = { 0 };
@@ -68,39 +57,37 @@ static struct processes read_processes(void)
 	const struct dirent *entry;
 
 	while (proc && (entry = readdir(proc)))
-		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
-			add_process(&all, entry->d_name);
+		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+		    array_reserve(&all.list, all.n, &all.room,
+				  sizeof(*all.list), 256))
+			all.n += read_process(entry->d_name, &all.list[all.n]);
 	if (proc)
 		closedir(proc);
 	return all;
 }
 
-static bool is_own(const struct processes *all, size_t n_own,
-		   const struct process *one)
+/* This process, or a child of one that is known to be its own. */
+static bool find_own(const struct processes *all, const struct process *one)
 {
-	for (size_t i = 0; i < n_own; i++)
-		if (all->list[i].pid == one->parent)
+	for (uint32_t i = 0; i < all->n; i++)
+		if (all->list[i].is_own && all->list[i].pid == one->parent)
 			return true;
 	return one->pid == getpid();
 }
 
-/* Puts them first. A child may be listed before its parent: so until no more are found. */
-static size_t find_own(struct processes *all)
+/* A child may be listed before its parent: so until no more are found. */
+static void mark_own(const struct processes *all)
 {
-	size_t n_own = 0, before;
+	uint32_t found;
 
 	do {
-		before = n_own;
-		for (size_t i = n_own; i < all->n; i++) {
-			struct process one = all->list[i];
-
-			if (!is_own(all, n_own, &one))
-				continue;
-			all->list[i] = all->list[n_own];
-			all->list[n_own++] = one;
-		}
-	} while (n_own > before);
-	return n_own;
+		found = 0;
+		for (uint32_t i = 0; i < all->n; i++)
+			if (!all->list[i].is_own && find_own(all, &all->list[i])) {
+				all->list[i].is_own = true;
+				found++;
+			}
+	} while (found);
 }
 
 static unsigned long read_steal(void)
@@ -121,8 +108,9 @@ double others_cpu_seconds(void)
 	struct processes all = read_processes();
 	unsigned long ticks = read_steal();
 
-	for (size_t i = find_own(&all); i < all.n; i++)
-		if (!(all.list[i].flags & PF_KTHREAD))
+	mark_own(&all);
+	for (uint32_t i = 0; i < all.n; i++)
+		if (!all.list[i].is_own && !(all.list[i].flags & PF_KTHREAD))
 			ticks += all.list[i].ticks;
 	free(all.list);
 	return (double)ticks / sysconf(_SC_CLK_TCK);

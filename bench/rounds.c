@@ -9,7 +9,7 @@
 enum {
 	RUN = 10, /* rounds; fewer are too short to see what others take */
 	REPEATS_MOST =
-		5, /* runs, if there may be so many; then others belong to this host */
+		5, /* runs, if there may be so many; more are this host's own */
 };
 
 /* A run from round @first on. What others took meanwhile goes to @ret_others. */
@@ -62,14 +62,27 @@ int rounds_measure(struct rounds *rounds, const struct rounds_work *work,
 	return -ERANGE;
 }
 
-void rounds_report_noise(const struct rounds *rounds, const char *what,
-			 const struct interval *interval, uint32_t n)
+bool rounds_compare(const struct rounds *rounds, const double *base,
+		    const double *values, uint32_t n, const char *what,
+		    struct interval *ret_ratio)
 {
+	cleanup_free double *ratios = calloc(n, sizeof(*ratios));
+	bool is_narrow;
+
+	for (uint32_t i = 0; ratios && i < n; i++)
+		ratios[i] = base[i] / values[i];
+	if (ratios)
+		*ret_ratio = interval_of(ratios, n);
+	is_narrow = ratios && interval_is_narrow(ret_ratio, rounds->width);
+	if (is_narrow || !what)
+		return is_narrow;
+	progress_show(NULL);
 	fprintf(stderr,
 		"netobsctl bench: this host is too noisy: after %u rounds, the ratio of %s is "
 		"between %.3f and %.3f, an interval of %.3f; below %g is needed\n",
-		n, what, interval->low, interval->high,
-		interval->high - interval->low, rounds->width);
+		n, what, ret_ratio->low, ret_ratio->high,
+		ret_ratio->high - ret_ratio->low, rounds->width);
+	return false;
 }
 
 void rounds_print(const struct rounds *rounds)

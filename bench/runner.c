@@ -3,11 +3,11 @@
 
 #include "bench.h"
 #include "base/util.h"
+#include "service/signals.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 
 /* A burst over the wire takes about 5 ms: how exactly a turn ends. */
@@ -26,15 +26,10 @@ struct worker {
 int runner_init(struct runner *ret_runner, struct packets *packets,
 		struct wire *wire)
 {
-	cpu_set_t allowed;
-
-	*ret_runner = (struct runner){ .packets = packets, .wire = wire };
-	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
-		return -errno;
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-		if (CPU_ISSET(cpu, &allowed))
-			ret_runner->cpu = cpu;
-	return 0;
+	*ret_runner = (struct runner){ .packets = packets,
+				       .wire = wire,
+				       .cpu = cpu_last() };
+	return min_i64(ret_runner->cpu, 0);
 }
 
 /* By BPF_PROG_TEST_RUN; the times of the program are added to @ns. */
@@ -51,7 +46,7 @@ static int test_packets(int prog_fd, const uint32_t *flows, uint32_t n,
 		frame_set_flow(frame, flows[i]);
 		do {
 			err = bpf_prog_test_run_opts(prog_fd, &opts);
-		} while (err == -EINTR && !stop_requested());
+		} while (err == -EINTR && !signals_are_stopping());
 		*ns += opts.duration;
 	}
 	return err;
@@ -72,7 +67,7 @@ static int run_burst(struct worker *worker)
 	const int64_t start = clock_ns(CLOCK_MONOTONIC);
 	uint32_t flows[WIRE_BATCH];
 	uint64_t ns = 0;
-	int err = stop_requested() ? -EINTR : 0;
+	int err = signals_are_stopping() ? -EINTR : 0;
 
 	for (uint32_t i = 0; i < BURST && !err; i += WIRE_BATCH) {
 		packets_take(runner->packets, worker->order, flows, WIRE_BATCH);
@@ -102,22 +97,13 @@ static void *measure_packets(void *arg)
 	return NULL;
 }
 
-static cpu_set_t set_of_cpu(int number)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(number, &set);
-	return set;
-}
-
 int runner_measure(struct runner *runner, const struct target *target,
 		   enum order order, uint32_t ms, double *ret_ns)
 {
 	struct worker worker = {
 		.runner = runner, .target = target, .order = order, .ms = ms
 	};
-	const cpu_set_t cpu = set_of_cpu(runner->cpu);
+	const cpu_set_t cpu = cpu_set_of(runner->cpu);
 	pthread_attr_t attr;
 	pthread_t thread;
 	int err;
@@ -143,7 +129,7 @@ static int run_each(struct runner *runner, const struct target *target)
 	int err = 0;
 
 	for (uint32_t i = 0; i < packets->flows && !err; i += WIRE_BATCH) {
-		if (stop_requested())
+		if (signals_are_stopping())
 			return -EINTR;
 		err = run_packets(runner, target->prog_fd, &packets->each[i],
 				  min_u64(packets->flows - i, WIRE_BATCH), &ns);
@@ -155,7 +141,7 @@ static int run_each(struct runner *runner, const struct target *target)
 
 int runner_fill(struct runner *runner, const struct target *target)
 {
-	const cpu_set_t cpu = set_of_cpu(runner->cpu);
+	const cpu_set_t cpu = cpu_set_of(runner->cpu);
 	cpu_set_t before;
 	int err;
 

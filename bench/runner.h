@@ -92,8 +92,8 @@ uint64_t wire_sent(void);
 struct runner {
 	struct packets *packets;
 	struct wire *wire; /* NULL: BPF_PROG_TEST_RUN */
-	int cpu; /* the last one that this process may use: the first is busiest with interrupts */
-	uint64_t run; /* packets so far */
+	int cpu;	   /* cpu_last() */
+	uint64_t run;	   /* packets so far */
 };
 
 /* A program, over the wire that which is attached, and what user space does meanwhile. */
@@ -113,7 +113,7 @@ int runner_init(struct runner *ret_runner, struct packets *packets,
  * calls attend().
  *
  * @param ret_ns  per packet
- * @return 0, -EINTR: stop_requested(), or another -errno
+ * @return 0, -EINTR: signals_are_stopping(), or another -errno
  */
 int runner_measure(struct runner *runner, const struct target *target,
 		   enum order order, uint32_t ms, double *ret_ns);

@@ -9,6 +9,7 @@
 #include "config.h"
 #include "base/clock.h"
 #include "base/util.h"
+#include "service/signals.h"
 #include "switches.skel.h"
 #include "trace/threads.h"
 #include "netobs/diagnosis.h"
@@ -16,7 +17,6 @@
 #include <errno.h>
 #include <math.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -40,18 +40,6 @@ struct pair {
 };
 
 /* ---- The processes ----------------------------------------------------------- */
-
-static void pin(void)
-{
-	cpu_set_t cpus, one;
-
-	CPU_ZERO(&one);
-	sched_getaffinity(0, sizeof(cpus), &cpus);
-	for (int i = CPU_SETSIZE; i-- && !CPU_COUNT(&one);)
-		if (CPU_ISSET(i, &cpus))
-			CPU_SET(i, &one);
-	sched_setaffinity(0, sizeof(one), &one);
-}
 
 static bool pass_byte(int from, int to)
 {
@@ -92,7 +80,7 @@ static int start(struct pair *pair)
 		if (pair->pids[i])
 			continue;
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		pin();
+		cpu_bind();
 		work[i](pair);
 		_exit(0);
 	}
@@ -165,7 +153,7 @@ static int take_turn(const struct subjects *subjects, int subject, double *ret_n
 	}
 	*ret_ns = (double)(cpu_ns(&subjects->pair) - before_ns) / (2 * TURN);
 	detach(subjects);
-	return stop_requested() ? -EINTR : err;
+	return signals_are_stopping() ? -EINTR : err;
 }
 
 /* @samples: of each subject, for each round */
@@ -288,8 +276,8 @@ static void print(const struct config *config, double *samples, double verdict_s
 	for (uint32_t i = 0; i < SUBJECTS; i++) {
 		const char *const texts[] = { names[i] };
 		const double numbers[] = {
-			summarize(&samples[i * rounds], rounds).median,
-			summarize(&samples[(SUBJECTS + i) * rounds], rounds).median,
+			interval_of(&samples[i * rounds], rounds).median,
+			interval_of(&samples[(SUBJECTS + i) * rounds], rounds).median,
 			NAN
 		};
 

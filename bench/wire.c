@@ -12,10 +12,8 @@
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <sched.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define NEAR_END "bench0"
@@ -23,63 +21,38 @@
 
 /* ---- The pair: by ip(8) ------------------------------------------------------ */
 
-static int run_ip(const char *const argv[])
-{
-	pid_t pid;
-	int status, err = posix_spawnp(&pid, "ip", NULL, NULL,
-				       (char *const *)argv, environ);
-
-	if (err) {
-		fprintf(stderr,
-			"netobsctl bench: ip: %s: --live needs iproute2\n",
-			strerror(err));
-		return -err;
-	}
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return status ? -EIO : 0;
-}
-
 /* One end here, the other in namespace @receiver; an end cannot be up before there are both. */
 static int make_pair(int receiver)
 {
-	char path[64];
-	const char *add[] = { "ip",    "link", "add",  NEAR_END, "up",
-			      "type",  "veth", "peer", "name",	 FAR_END,
-			      "netns", path,   NULL };
-	const char *set[] = { "ip", "link", "set", FAR_END, "up", NULL };
+	char command[256];
 	int back, err;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", getpid(), receiver);
-	err = run_ip(add);
-	err = err ?: netns_enter(receiver, &back);
+	snprintf(command, sizeof(command),
+		 "ip link add " NEAR_END " up type veth peer name " FAR_END
+		 " netns /proc/%d/fd/%d",
+		 getpid(), receiver);
+	err = system(command) ? -EIO : netns_enter(receiver, &back);
 	if (err)
 		return err;
-	err = run_ip(set);
+	err = system("ip link set " FAR_END " up") ? -EIO : 0;
 	netns_leave(back);
 	return err;
 }
 
 /* ---- Namespaces -------------------------------------------------------------- */
 
-/* Else the kernel sends packets of its own. */
-static void disable_ipv6(void)
+/* Move this thread into a new namespace, without IPv6: else the kernel sends packets of its own. */
+static int enter_new_netns(void)
 {
 	static const char path[] = "/proc/sys/net/ipv6/conf/default/disable_ipv6";
-	cleanup_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
+	cleanup_fd int fd = -1;
 
+	if (unshare(CLONE_NEWNET))
+		return -errno;
+	fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd >= 0 && write(fd, "1", 1) < 0)
 		fprintf(stderr, "netobsctl bench: %s: %s\n", path,
 			strerror(errno));
-}
-
-/* Move this thread into a new namespace. */
-static int enter_new_netns(void)
-{
-	if (unshare(CLONE_NEWNET))
-		return -errno;
-	disable_ipv6();
 	return 0;
 }
 
@@ -155,7 +128,7 @@ int wire_open(struct wire *wire)
 	err = err ?: open_sender(wire);
 	if (err)
 		wire_close(wire);
-	return failure_report("cannot make a veth pair", err);
+	return failure_report("cannot make a veth pair with iproute2", err);
 }
 
 void wire_close(struct wire *wire)

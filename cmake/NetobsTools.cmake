@@ -40,6 +40,7 @@ endforeach()
 # The method of netobs-bench, for the benchmarks that are written in Python.
 add_library(bench_method MODULE ${PROJECT_SOURCE_DIR}/bench/interval.c
 	${PROJECT_SOURCE_DIR}/bench/others.c)
+target_include_directories(bench_method PRIVATE ${PROJECT_SOURCE_DIR}/src/lib)
 target_link_libraries(bench_method PRIVATE m)
 set_target_properties(bench_method PROPERTIES PREFIX "" OUTPUT_NAME method
 	LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tools)
