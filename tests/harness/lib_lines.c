@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "lib_lines.h"
 
+#include "lib_spool.h"
 #include "lib_test.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 
 static void keep_lines(int level, const char *message, void *user)
@@ -193,14 +192,10 @@ uint64_t check_lines(const char *text, uint64_t n)
 
 char *read_text(const char *path)
 {
-	int fd = open(path, O_RDONLY);
-	struct stat info = { 0 };
-	char *text;
+	size_t len;
+	char *text = read_file(path, &len);
 
-	assert_true(fd >= 0 && !fstat(fd, &info));
-	text = calloc(1, (size_t)info.st_size + 1);
-	assert_int_equal(read(fd, text, (size_t)info.st_size), info.st_size);
-	close(fd);
+	text[len] = '\0';
 	return text;
 }
 

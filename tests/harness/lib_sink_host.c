@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "lib_sink_host.h"
 
+#include "base/clock_ms.h"
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
-
-static int64_t clock_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000LL + now.tv_nsec / NSEC_PER_MSEC;
-}
 
 static void keep_line(int level, const char *message, void *user)
 {
@@ -99,7 +92,7 @@ static void wake_in(struct sink_host *arg, int ms)
 {
 	struct test_host *host = (struct test_host *)arg;
 
-	host->wake_ms = ms < 0 ? 0 : clock_ms() + ms;
+	host->wake_ms = ms < 0 ? 0 : now_ms() + ms;
 }
 
 static bool get_stats(struct sink_host *arg, struct netobs_stats *ret_stats)
@@ -149,7 +142,7 @@ void test_host_spec(struct test_host *host, const char *text,
 void test_host_wait(struct test_host *host, int ms)
 {
 	struct epoll_event event;
-	int64_t left = host->wake_ms - clock_ms();
+	int64_t left = host->wake_ms - now_ms();
 
 	if (host->wake_ms && left < ms)
 		ms = left < 0 ? 0 : (int)left;

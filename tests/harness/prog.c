@@ -84,17 +84,15 @@ static void set_knobs(struct flows_bpf *skel, const struct prog *prog)
 
 static int size_flows(const struct flows_bpf *skel, const struct prog *prog)
 {
-	const __u32 n_log_slots = prog->n_cpus * prog->options.log_slots;
-	int err = bpf_map__set_max_entries(skel->maps.cpu_states, prog->n_cpus);
+	const struct prog_size sizes[] = {
+		{ skel->maps.cpu_states, prog->n_cpus },
+		{ skel->maps.l1_buckets, GENERATIONS * prog_l1_buckets(prog) },
+		{ skel->maps.log_slots,
+		  prog->options.log_slots ? prog->n_cpus * prog->options.log_slots :
+					    1 },
+	};
 
-	if (!err)
-		err = bpf_map__set_max_entries(skel->maps.l1_buckets,
-					       GENERATIONS *
-						       prog_l1_buckets(prog));
-	if (!err)
-		err = bpf_map__set_max_entries(skel->maps.log_slots,
-					       n_log_slots ?: 1);
-	return err;
+	return prog_set_sizes(sizes, ARRAY_SIZE(sizes));
 }
 
 static void choose_elf(struct bpf_object_skeleton *skel,
@@ -142,10 +140,8 @@ static int load(struct prog *prog)
 		return -errno;
 	set_knobs(skel, prog);
 	err = size_flows(skel, prog);
-	if (!err)
-		err = prog_size_connections(prog);
-	if (!err)
-		err = prog_size_alerts(prog);
+	err = err ?: prog_size_connections(prog);
+	err = err ?: prog_size_alerts(prog);
 	return err ?: flows_bpf__load(skel);
 }
 
@@ -178,16 +174,11 @@ int prog_open(struct prog *prog, const struct prog_options *options)
 
 	libbpf_set_print(print_libbpf);
 	err = load(prog);
-	if (!err)
-		err = open_flows(prog);
-	if (!err)
-		err = prog_open_connections(prog);
-	if (!err)
-		err = prog_open_alerts(prog);
-	if (!err)
-		err = make_tables(prog);
-	if (!err)
-		err = put_tables(prog);
+	err = err ?: open_flows(prog);
+	err = err ?: prog_open_connections(prog);
+	err = err ?: prog_open_alerts(prog);
+	err = err ?: make_tables(prog);
+	err = err ?: put_tables(prog);
 	if (err) {
 		fprintf(stderr, "BPF programs (root is needed): %s\n",
 			strerror(-err));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "prog.h"
 
+#include "base/util.h"
 #include "prog_skeleton.h"
 
 #include <bpf/bpf.h>
@@ -10,23 +11,17 @@
 int prog_size_alerts(struct prog *prog)
 {
 	const struct flows_bpf *skel = prog->skel;
-	int err;
+	const struct prog_size sizes[] = {
+		{ skel->maps.alert_counts, prog->n_cpus * ALERT_SLOTS },
+		{ skel->maps.alert_prefixes, prog->n_cpus * 2 * ALERT_RULES_MAX },
+		{ skel->maps.alert_exhausted, prog->n_cpus * 2 * ALERT_METRICS },
+		{ skel->maps.alert_holds, ALERT_HOLD_BUCKETS },
+	};
 
 	if (!prog->options.has_alerts)
 		return 0;
 	skel->rodata->config_alerts = true;
-	err = bpf_map__set_max_entries(skel->maps.alert_counts,
-				       prog->n_cpus * ALERT_SLOTS);
-	if (!err)
-		err = bpf_map__set_max_entries(skel->maps.alert_prefixes,
-					       prog->n_cpus * 2 * ALERT_RULES_MAX);
-	if (!err)
-		err = bpf_map__set_max_entries(skel->maps.alert_exhausted,
-					       prog->n_cpus * 2 * ALERT_METRICS);
-	if (!err)
-		err = bpf_map__set_max_entries(skel->maps.alert_holds,
-					       ALERT_HOLD_BUCKETS);
-	return err;
+	return prog_set_sizes(sizes, ARRAY_SIZE(sizes));
 }
 
 static int take_alert(void *ctx, void *data, size_t size)
@@ -83,19 +78,18 @@ static int zero_states(const struct prog *prog)
 
 int prog_reset_alerts(struct prog *prog)
 {
-	int err = zero_array(prog->skel->maps.alert_counts);
+	const struct bpf_map *const arrays[] = {
+		prog->skel->maps.alert_counts, prog->skel->maps.alert_prefixes,
+		prog->skel->maps.alert_exhausted, prog->skel->maps.alert_limits,
+		prog->skel->maps.alert_holds
+	};
+	int err = 0;
 
-	if (!err)
-		err = zero_array(prog->skel->maps.alert_prefixes);
-	if (!err)
-		err = zero_array(prog->skel->maps.alert_exhausted);
 	prog->on_alert = NULL;
 	prog_read_alerts(prog);
 	memset(prog->alert_tables, 0, sizeof(*prog->alert_tables));
-	if (!err)
-		err = zero_array(prog->skel->maps.alert_limits);
-	if (!err)
-		err = zero_array(prog->skel->maps.alert_holds);
+	for (size_t i = 0; i < ARRAY_SIZE(arrays) && !err; i++)
+		err = zero_array(arrays[i]);
 	return err ?: zero_states(prog);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "prog.h"
 
+#include "base/util.h"
 #include "bpf/store/conn_places.h"
 #include "prog_skeleton.h"
 
@@ -17,18 +18,14 @@ static __u32 count_places(const struct prog *prog)
 static int size_table(const struct flows_bpf *skel, const struct prog *prog)
 {
 	const __u32 buckets = prog->options.conn_buckets ?: 1;
-	int err = bpf_map__set_max_entries(skel->maps.conn_buckets, buckets);
+	const struct prog_size sizes[] = {
+		{ skel->maps.conn_buckets, buckets },
+		{ skel->maps.conn_heads, CONN_WAYS * buckets },
+		{ skel->maps.conn_rates, CONN_WAYS * buckets },
+		{ skel->maps.conn_counters, prog->n_cpus },
+	};
 
-	if (!err)
-		err = bpf_map__set_max_entries(skel->maps.conn_heads,
-					       CONN_WAYS * buckets);
-	if (!err)
-		err = bpf_map__set_max_entries(skel->maps.conn_rates,
-					       CONN_WAYS * buckets);
-	if (!err)
-		err = bpf_map__set_max_entries(skel->maps.conn_counters,
-					       prog->n_cpus);
-	return err;
+	return prog_set_sizes(sizes, ARRAY_SIZE(sizes));
 }
 
 /* The bodies of connections, and what rules know about these. */
@@ -49,6 +46,11 @@ static int set_first_part(const struct flows_bpf *skel, struct prog *prog)
 static int size_parts(struct flows_bpf *skel, struct prog *prog)
 {
 	const __u32 n = prog->options.conn_parts;
+	const struct prog_size sizes[] = {
+		{ skel->maps.conn_bodies, n },
+		{ skel->maps.alert_states, n },
+		{ skel->maps.conn_free, count_places(prog) },
+	};
 	int err;
 
 	if (!count_places(prog))
@@ -57,14 +59,7 @@ static int size_parts(struct flows_bpf *skel, struct prog *prog)
 		prog->part_bits++;
 	skel->rodata->config_part_bits = prog->part_bits;
 	err = set_first_part(skel, prog);
-	if (!err)
-		err = bpf_map__set_max_entries(skel->maps.conn_bodies, n);
-	if (!err)
-		err = bpf_map__set_max_entries(skel->maps.alert_states, n);
-	if (!err)
-		err = bpf_map__set_max_entries(skel->maps.conn_free,
-					       count_places(prog));
-	return err;
+	return err ?: prog_set_sizes(sizes, ARRAY_SIZE(sizes));
 }
 
 int prog_size_connections(struct prog *prog)
@@ -228,14 +223,12 @@ struct connection prog_connection(const struct prog *prog,
 struct conn_counters prog_conn_counters(const struct prog *prog)
 {
 	struct conn_counters sum = { 0 }, one;
-	__u64 *to = (__u64 *)&sum, *from = (__u64 *)&one;
 
 	for (__u32 cpu = 0; cpu < prog->n_cpus; cpu++) {
 		if (bpf_map_lookup_elem(bpf_map__fd(prog->skel->maps.conn_counters),
 					&cpu, &one))
 			return (struct conn_counters){ 0 };
-		for (size_t i = 0; i < sizeof(one) / sizeof(*from); i++)
-			to[i] += from[i];
+		counters_add(&sum, &one, sizeof(sum));
 	}
 	return sum;
 }

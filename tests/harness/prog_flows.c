@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "prog.h"
 
+#include "base/util.h"
 #include "bpf/store/log.h"
 #include "bpf/store/tally.h"
 #include "packet.h"
@@ -209,19 +210,9 @@ struct counters prog_counters(const struct prog *prog, __u32 generation)
 {
 	struct counters sum = {};
 
-	for (__u32 cpu = 0; cpu < prog->n_cpus; cpu++) {
-		const struct counters *one =
-			&prog->cpus[cpu].counters[generation];
-
-		add_count(&sum.seen, &one->seen);
-		add_count(&sum.filtered, &one->filtered);
-		add_count(&sum.sampled_out, &one->sampled_out);
-		for (int i = 0; i < UNPARSED_MAX; i++)
-			add_count(&sum.unparsed[i], &one->unparsed[i]);
-		for (int i = 0; i < LOST_MAX; i++)
-			add_count(&sum.lost[i], &one->lost[i]);
-		add_count(&sum.spilled, &one->spilled);
-	}
+	for (__u32 cpu = 0; cpu < prog->n_cpus; cpu++)
+		counters_add(&sum, &prog->cpus[cpu].counters[generation],
+			     sizeof(sum));
 	return sum;
 }
 

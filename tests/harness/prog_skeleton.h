@@ -16,6 +16,21 @@ static inline size_t prog_array_size(const struct bpf_map *map)
 	return (size_t)bpf_map__max_entries(map) * bpf_map__value_size(map);
 }
 
+/* A map, and how many entries it is to have before it is loaded. */
+struct prog_size {
+	struct bpf_map *map;
+	__u32 entries;
+};
+
+static inline int prog_set_sizes(const struct prog_size *sizes, size_t n)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < n && !err; i++)
+		err = bpf_map__set_max_entries(sizes[i].map, sizes[i].entries);
+	return err;
+}
+
 /* NULL: errno. */
 static inline void *prog_map_array(const struct bpf_map *map)
 {
