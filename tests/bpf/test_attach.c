@@ -264,28 +264,6 @@ static void settle(struct fixture *f)
 		;
 }
 
-CASE(all_interfaces_are_followed)
-{
-	for (int tcx = 0; tcx < 2; tcx++) {
-		observe(f, NULL, NULL, tcx ? 0 : 1 << NETOBS_FEATURE_TCX);
-		assert_int_equal(context_interfaces(f->ctx), 1);
-		lab_run("ip link add v0 type veth peer name v1");
-		context_await_interfaces(f->ctx, 3);
-		assert_false(lab_is_bare("v0"));
-		assert_false(lab_is_bare("v1"));
-		lab_run("ip link set v0 up");
-		lab_run("ip link set v0 down");
-		lab_run("ip link set v0 name w0");
-		settle(f);
-		assert_int_equal(context_interfaces(f->ctx), 3);
-		lab_run("ip link del w0");
-		context_await_interfaces(f->ctx, 1);
-		netobs_free(TAKE_PTR(f->ctx));
-		lab_await_bare("lo");
-	}
-	assert_int_equal(f->witness.errors, 0);
-}
-
 /* Whether they all are there in time depends on the kernel, and its load. */
 CASE(interfaces_that_follow_later_are_announced)
 {
@@ -363,49 +341,6 @@ CASE(what_is_attached_during_a_stop_is_detached)
 	assert_int_equal(f->witness.errors, 0);
 }
 
-CASE(names_select_interfaces_as_they_change)
-{
-	static const char *const include[] = { "/^v/", NULL };
-	static const char *const exclude[] = { "v9", NULL };
-
-	observe(f, include, exclude, 0);
-	assert_int_equal(context_interfaces(f->ctx), 0);
-	lab_run("ip link add v0 type veth peer name v9");
-	context_await_interfaces(f->ctx, 1);
-	assert_true(lab_is_bare("v9"));
-	lab_run("ip link set v9 name v1");
-	context_await_interfaces(f->ctx, 2);
-	lab_run("ip link set v0 name x0");
-	context_await_interfaces(f->ctx, 1);
-	lab_await_bare("x0");
-	assert_false(lab_is_bare("v1"));
-	assert_true(lab_is_bare("lo"));
-	lab_run("ip link set x0 name v0");
-	context_await_interfaces(f->ctx, 2);
-	assert_int_equal(f->witness.errors, 0);
-}
-
-CASE(interfaces_are_left_bare_by_a_stop)
-{
-	int ret;
-
-	lab_run("ip link add v0 type veth peer name v1");
-	for (int tcx = 0; tcx < 2; tcx++) {
-		observe(f, NULL, NULL, tcx ? 0 : 1 << NETOBS_FEATURE_TCX);
-		assert_int_equal(context_interfaces(f->ctx), 3);
-		netobs_stop(f->ctx);
-		do
-			ret = netobs_poll(f->ctx, PATIENCE_MS);
-		while (ret >= 0);
-		assert_int_equal(ret, -ECANCELED);
-		lab_await_bare("lo");
-		lab_await_bare("v0");
-		lab_await_bare("v1");
-		netobs_free(TAKE_PTR(f->ctx));
-	}
-	assert_int_equal(f->witness.errors, 0);
-}
-
 /* A program of another that ends the chain, first of all. */
 static int load_foreign(void)
 {
@@ -477,23 +412,29 @@ static const struct netif *netif_of(const struct fixture *f, uint32_t ifindex)
 	return netif;
 }
 
-/* Or its count would be added to the bridge's count of the same packets. */
-CASE(interface_that_went_away_stays_in_its_stack)
+/* A bridge with one port, v0, whose peer is v1. */
+static void observe_bridge(struct fixture *f, uint32_t *ret_bridge,
+			   uint32_t *ret_port)
 {
-	uint32_t bridge, port, peer;
-
 	lab_run("ip link add br0 type bridge");
 	lab_run("ip link add v0 type veth peer name v1");
 	lab_run("ip link set v0 master br0");
 	observe(f, NULL, NULL, 0);
-	bridge = if_nametoindex("br0");
-	port = if_nametoindex("v0");
-	peer = if_nametoindex("v1");
-	assert_int_equal(netif_of(f, port)->stack, netif_of(f, bridge)->stack);
-	assert_int_not_equal(netif_of(f, peer)->stack,
-			     netif_of(f, bridge)->stack);
-	assert_int_equal(netif_of(f, bridge)->level, 1);
+	*ret_bridge = if_nametoindex("br0");
+	*ret_port = if_nametoindex("v0");
+	assert_int_equal(netif_of(f, *ret_port)->stack,
+			 netif_of(f, *ret_bridge)->stack);
+	assert_int_not_equal(netif_of(f, if_nametoindex("v1"))->stack,
+			     netif_of(f, *ret_bridge)->stack);
+	assert_int_equal(netif_of(f, *ret_bridge)->level, 1);
+}
 
+/* Or its count would be added to the bridge's count of the same packets. */
+CASE(interface_that_went_away_stays_in_its_stack)
+{
+	uint32_t bridge, port;
+
+	observe_bridge(f, &bridge, &port);
 	lab_run("ip link del v0");
 	context_await_interfaces(f->ctx, 2);
 	assert_int_equal(netif_of(f, port)->stack, netif_of(f, bridge)->stack);
@@ -505,12 +446,7 @@ CASE(master_that_went_away_keeps_its_stack)
 {
 	uint32_t bridge, port;
 
-	lab_run("ip link add br0 type bridge");
-	lab_run("ip link add v0 type veth peer name v1");
-	lab_run("ip link set v0 master br0");
-	observe(f, NULL, NULL, 0);
-	bridge = if_nametoindex("br0");
-	port = if_nametoindex("v0");
+	observe_bridge(f, &bridge, &port);
 	lab_run("ip link del br0");
 	context_await_interfaces(f->ctx, 3);
 	assert_int_equal(netif_of(f, port)->stack, netif_of(f, bridge)->stack);
