@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* Capture files through the BPF programs: counts and times are the file's. */
+/* Capture files through the BPF programs: the clock is the file's. e2e.replay compares files of all kinds. */
 #include "lib_capture.h"
 #include "lib_test.h"
 #include "lib_witness.h"
 #include "prog.h"
 
-enum { ETHER_LEN = 14, T0 = 1600000000 };
+enum { T0 = 1600000000 };
 
 struct fixture {
 	struct capture capture;
@@ -19,20 +19,14 @@ static int replay_file(struct netobs *ctx, const char *path)
 	return netobs_replay_files(ctx, &path, 1);
 }
 
-static void create_of(struct fixture *f, uint32_t link)
+static void create(struct fixture *f)
 {
 	NETOBS_OPTS(netobs_opts, opts);
 
-	memset(f, 0, sizeof(*f));
 	f->opts = opts;
 	witness_listen(&f->witness, &f->opts);
 	capture_create(&f->capture);
-	capture_start(&f->capture, link);
-}
-
-static void create(struct fixture *f)
-{
-	create_of(f, CAPTURE_ETHERNET);
+	capture_start(&f->capture, CAPTURE_ETHERNET);
 }
 
 static void add(struct fixture *f, uint32_t flow, uint32_t seconds, uint32_t us)
@@ -67,46 +61,6 @@ static struct netobs_stats stats_of(const struct fixture *f)
 TEST_FIXTURE(struct fixture, create, done)
 
 #define CASE(name) TEST_OF(name, struct fixture *f, set_up, tear_down)
-
-CASE(flows_have_the_files_times_and_sizes)
-{
-	const struct netobs_flow *flow;
-
-	add(f, 1, 0, 5);
-	add(f, 1, 1, 0);
-	add(f, 1, 2, 250000);
-	assert_int_equal(replay(f), 1);
-	flow = &f->witness.flows[0].flow;
-	assert_int_equal(flow->packets, 3);
-	assert_int_equal(flow->bytes, 3 * PROG_FLOW_BYTES);
-	assert_int_equal(flow->l2_bytes, 3 * (PROG_FLOW_BYTES + ETHER_LEN));
-	assert_int_equal(flow->start_ns, T0 * NSEC_PER_SEC + 5000);
-	assert_int_equal(flow->end_ns, T0 * NSEC_PER_SEC + 2250 * NSEC_PER_MSEC);
-	assert_true(flow->has & NETOBS_HAS_MAC);
-	assert_int_equal(flow->n_points, 0);
-	assert_int_equal(flow->end_reason, NETOBS_END_FORCED);
-	assert_int_equal(stats_of(f).exported.packets, 3);
-	assert_int_equal(stats_of(f).seen.packets, 3);
-}
-
-TEST(link_header_that_was_not_there_is_not_shown)
-{
-	const struct netobs_flow *flow;
-	uint8_t frame[64];
-	struct fixture f;
-
-	create_of(&f, CAPTURE_RAW);
-	prog_flow_frame(1, frame);
-	capture_packet(&f.capture, T0, 0, frame + ETHER_LEN, PROG_FLOW_BYTES,
-		       PROG_FLOW_BYTES);
-	assert_int_equal(replay(&f), 1);
-	flow = &f.witness.flows[0].flow;
-	assert_int_equal(flow->packets, 1);
-	assert_int_equal(flow->bytes, PROG_FLOW_BYTES);
-	assert_false(flow->has & NETOBS_HAS_MAC);
-	assert_int_equal(flow->src[15], 1);
-	done(&f);
-}
 
 /* Drains fall where the file's clock says, and nothing is counted once less. */
 CASE(intervals_pass_on_the_files_clock)
@@ -166,53 +120,6 @@ CASE(many_flows_come_through)
 	assert_int_equal(f->witness.packets, FLOWS);
 	assert_int_equal(f->witness.errors, 0);
 	assert_true(stats_of(f).early_drains > 0);
-}
-
-/* Whatever a snap length leaves: counted with the length on the wire. */
-CASE(packets_cut_short_at_any_length_are_counted)
-{
-	uint8_t frame[64];
-	uint32_t len = prog_flow_frame(1, frame);
-	struct netobs_stats stats;
-
-	for (uint32_t cut = 0; cut <= len; cut++)
-		capture_packet(&f->capture, T0, 0, frame, cut, len);
-	assert_true(replay(f) >= 1);
-	stats = stats_of(f);
-	assert_int_equal(f->witness.errors, 0);
-	assert_int_equal(stats.seen.packets, len + 1);
-	assert_int_equal(stats.exported.packets +
-				 stats.unparsed[NETOBS_UNPARSED_SHORT].packets +
-				 stats.unparsed[NETOBS_UNPARSED_NOT_IP].packets,
-			 len + 1);
-	assert_int_equal(stats.exported.bytes,
-			 stats.exported.packets * PROG_FLOW_BYTES);
-}
-
-CASE(file_that_ends_in_a_packet_gives_what_came_before)
-{
-	add(f, 1, 0, 0);
-	add(f, 1, 1, 0);
-	add(f, 2, 2, 0);
-	assert_int_equal(ftruncate(f->capture.fd, 24 + 3 * 16 + 2 * 52 + 20), 0);
-	assert_int_equal(replay(f), -EBADMSG);
-	assert_int_equal(f->witness.n_flows, 1);
-	assert_int_equal(f->witness.packets, 2);
-	assert_int_equal(f->witness.errors, 1);
-}
-
-CASE(file_without_packets_gives_nothing)
-{
-	assert_int_equal(replay(f), 0);
-	assert_int_equal(f->witness.n_flows, 0);
-	assert_int_equal(f->witness.errors, 0);
-}
-
-CASE(file_that_is_not_there_is_an_error)
-{
-	assert_int_equal(netobs_new(&f->opts, &f->ctx), 0);
-	assert_int_equal(replay_file(f->ctx, "/tmp/no/such.pcap"), -ENOENT);
-	assert_int_equal(f->witness.errors, 1);
 }
 
 static struct netobs *stopped_by_its_flows;
