@@ -19,7 +19,6 @@ struct fixture {
 	struct netobs_packet_writer *writer;
 	uint32_t packets[NETOBS_DIRECTIONS]; /* [NETOBS_BOTH]: all */
 	uint32_t wrong;			     /* of another length */
-	uint32_t named, misnamed;
 	uint32_t unordered;
 	int64_t last_ns;
 	int result;	 /* of on_packet() */
@@ -29,21 +28,10 @@ struct fixture {
 	char error[NETOBS_ERROR_MAX];
 };
 
-static void count_process(struct fixture *f, const struct netobs_packet *packet)
-{
-	const struct netobs_process *process = packet->src_process;
-
-	/* Where nothing listens, nothing receives. */
-	f->misnamed += packet->dst_process != NULL ||
-		       (process && process->pid != (uint32_t)getpid());
-	f->named += process != NULL;
-}
-
 static int on_packet(const struct netobs_packet *packet, void *user)
 {
 	struct fixture *f = user;
 
-	count_process(f, packet);
 	f->packets[packet->direction]++;
 	f->packets[NETOBS_BOTH]++;
 	f->unordered += packet->time_ns < f->last_ns;
@@ -155,38 +143,6 @@ CASE(packets_are_delivered_and_counted)
 	assert_int_equal(netobs_capture_interface(f->capture, 1, &interface),
 			 -ENOENT);
 	lab_await_bare("lo");
-}
-
-static void assert_named(struct fixture *f, uint32_t named)
-{
-	lab_send(PORT, PACKETS);
-	end(f);
-	assert_int_equal(f->packets[NETOBS_INGRESS], PACKETS);
-	assert_int_equal(f->packets[NETOBS_EGRESS], PACKETS);
-	assert_int_equal(f->misnamed, 0);
-	assert_int_equal(f->named, named);
-	lab_await_bare("lo");
-}
-
-CASE(packets_have_no_process_unless_it_is_wanted)
-{
-	start(f);
-	assert_named(f, 0);
-}
-
-/* The socket is closed when they are delivered. */
-CASE(packets_have_the_process_that_sent_them)
-{
-	struct netobs_capture_opts opts = options(f);
-
-	if (lab_lacks(LAB_FEATURE(SESSIONS) | LAB_FEATURE(SESSION_IO))) {
-		print_message("the kernel does not say who sends\n");
-		return;
-	}
-	opts.flags = NETOBS_CAPTURE_PROCESSES;
-	assert_int_equal(netobs_capture_new(&opts, &f->capture), 0);
-	assert_int_equal(netobs_start(f->capture), 0);
-	assert_named(f, 2 * PACKETS);
 }
 
 CASE(a_callback_ends_the_call)
