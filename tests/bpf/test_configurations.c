@@ -130,23 +130,6 @@ static void compare(struct prog_options options, bool may_bypass)
 		assert_in_range(one.bypassed, PACKETS / 10, PACKETS * 9 / 10);
 }
 
-TEST(default_programs_count_as_general_ones)
-{
-	compare((struct prog_options){ .has_egress = true,
-				       .l1_buckets = 8,
-				       .log_slots = SLOTS },
-		false);
-}
-
-TEST(programs_for_round_trips_count_as_general_ones)
-{
-	compare((struct prog_options){ .has_egress = true,
-				       .l1_buckets = 8,
-				       .log_slots = SLOTS,
-				       .conn_buckets = CONNECTIONS },
-		false);
-}
-
 static bool has_cast(void)
 {
 	struct btf *kernel = btf__load_vmlinux_btf();
@@ -158,31 +141,34 @@ static bool has_cast(void)
 	return found;
 }
 
-TEST(programs_for_translations_count_as_general_ones)
+/* Those without and with round-trip times. */
+static void compare_both(bool may_bypass, bool has_nat)
 {
 	struct prog_options options = { .has_egress = true,
 					.l1_buckets = 8,
 					.log_slots = SLOTS,
-					.has_nat = true };
+					.has_nat = has_nat };
 
+	compare(options, may_bypass);
+	options.conn_buckets = CONNECTIONS;
+	compare(options, may_bypass);
+}
+
+TEST(programs_for_one_configuration_count_as_general_ones)
+{
+	compare_both(false, false);
+}
+
+TEST(programs_for_translations_count_as_general_ones)
+{
 	if (!has_cast())
 		skip();
-	compare(options, false);
-	options.conn_buckets = CONNECTIONS;
-	compare(options, false);
+	compare_both(false, true);
 }
 
 TEST(packets_that_bypass_l1_count_as_others)
 {
-	compare((struct prog_options){ .has_egress = true,
-				       .l1_buckets = 8,
-				       .log_slots = SLOTS },
-		true);
-	compare((struct prog_options){ .has_egress = true,
-				       .l1_buckets = 8,
-				       .log_slots = SLOTS,
-				       .conn_buckets = CONNECTIONS },
-		true);
+	compare_both(true, false);
 }
 
 int main(void)
