@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Programs for test_program_set.c: one for each kind of attach point. */
+/* Programs for test_program_set.c. */
 #define BPF_NO_PRESERVE_ACCESS_INDEX
 #include "vmlinux.h"
 
 #include <bpf/bpf_helpers.h>
-#include <bpf/bpf_tracing.h>
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -77,22 +76,5 @@ int count_connects(struct bpf_sock_ops *ops)
 {
 	if (ops->op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB)
 		count_run();
-	return ACCEPT;
-}
-
-SEC("iter/bpf_map")
-int list_maps(struct bpf_iter__bpf_map *ctx)
-{
-	char line[] = { 'm', 'a', 'p', '\n' };
-
-	if (ctx->map)
-		bpf_seq_write(ctx->meta->seq, line, sizeof(line));
-	return 0;
-}
-
-SEC("netfilter")
-int count_hooks(void *ctx)
-{
-	count_run();
 	return ACCEPT;
 }

@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* Programs that are loaded and attached while there is a use for them. */
+/* Programs that are loaded while there is a use for them. bpf.sessions has all ways to attach them. */
 #include "lib_lab.h"
 #include "lib_test.h"
 #include "lib_wait.h"
 #include "lib_witness.h"
 #include "engine/program_set.h"
-#include "trace/trace_programs.h"
 
 #include "program_set.skel.h"
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
-#include <fcntl.h>
-#include <linux/netfilter.h>
-#include <sys/mount.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 
 enum { LISTED_PORT = 9 };
 
@@ -72,18 +64,6 @@ static struct program_set set_of(struct recipe *recipe, const struct log *log,
 		.prepare = prepare,
 		.ctx = recipe,
 	};
-}
-
-/* With one attach point. */
-static struct program_set set_at(struct recipe *recipe, const struct log *log,
-				 const struct attach_point *point)
-{
-	struct program_set set = set_of(recipe, log, NULL);
-
-	recipe->programs[0] = point->program;
-	set.points = point;
-	set.n_points = 1;
-	return set;
 }
 
 static uint64_t runs_of(const struct program_set *set)
@@ -238,178 +218,6 @@ TEST(code_can_be_generated_before_a_set_is_loaded)
 	program_set_unref(&set);
 }
 
-static void fork_once(void)
-{
-	pid_t child = fork();
-
-	if (!child)
-		_exit(0);
-	assert_int_equal(waitpid(child, NULL, 0), child);
-}
-
-TEST(tracepoints_are_attached_to)
-{
-	const struct attach_point point = { .program = "count_forks",
-					    .kind = ATTACH_SECTION };
-	struct recipe recipe = { 0 };
-	struct program_set set = set_at(&recipe, &silent, &point);
-	uint32_t id;
-
-	assert_int_equal(program_set_ref(&set), 0);
-	fork_once();
-	assert_true(runs_of(&set) > 0);
-	id = map_id(&set, "runs");
-	program_set_unref(&set);
-	wait_until_freed(id); /* so nothing runs at the tracepoint */
-}
-
-/* A cgroup for a child of this process. */
-struct group {
-	char mount[32];
-	char path[64];
-	int fd;
-};
-
-static void make_group(struct group *group)
-{
-	strcpy(group->mount, "/tmp/netobs-cgroup-XXXXXX");
-	assert_non_null(mkdtemp(group->mount));
-	assert_int_equal(mount("none", group->mount, "cgroup2", 0, NULL), 0);
-	snprintf(group->path, sizeof(group->path), "%s/netobs-test-%d",
-		 group->mount, getpid());
-	assert_int_equal(mkdir(group->path, 0755), 0);
-	group->fd = open(group->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	assert_true(group->fd >= 0);
-}
-
-static void remove_group(struct group *group)
-{
-	close_fd(&group->fd);
-	await(!rmdir(group->path));
-	assert_int_equal(umount(group->mount), 0);
-	assert_int_equal(rmdir(group->mount), 0);
-}
-
-/* In a child: it asserts nothing. */
-static int join_and_connect(const char *group, const struct sockaddr_in *server)
-{
-	cleanup_fd int client = -1;
-	char path[96];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s/cgroup.procs", group);
-	file = fopen(path, "w");
-	if (!file)
-		return 1;
-	fprintf(file, "%d\n", getpid());
-	if (fclose(file))
-		return 2;
-	client = socket(AF_INET, SOCK_STREAM, 0); /* it is of the cgroup, too */
-	return connect(client, (const void *)server, sizeof(*server)) ? 3 : 0;
-}
-
-static void connect_in(const char *group)
-{
-	uint16_t port = 0;
-	const int server = lab_listen(&port, 1);
-	const struct sockaddr_in addr = lab_address(port);
-	pid_t child;
-	int status;
-
-	child = fork();
-	if (!child)
-		_exit(join_and_connect(group, &addr));
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
-	close(server);
-}
-
-TEST(cgroups_are_attached_to)
-{
-	struct attach_point point = { .program = "count_connects",
-				      .kind = ATTACH_CGROUP };
-	struct recipe recipe = { 0 };
-	struct program_set set;
-	struct group group;
-	struct lab lab;
-
-	lab_enter(&lab);
-	make_group(&group);
-	point.cgroup_fd = group.fd;
-	set = set_at(&recipe, &silent, &point);
-	assert_int_equal(program_set_ref(&set), 0);
-	connect_in(group.path);
-	assert_int_equal(runs_of(&set), 1);
-	program_set_unref(&set);
-	remove_group(&group);
-	lab_leave(&lab);
-}
-
-TEST(iterators_are_read)
-{
-	const struct attach_point point = { .program = "list_maps",
-					    .kind = ATTACH_ITERATOR };
-	struct recipe recipe = { 0 };
-	struct program_set set = set_at(&recipe, &silent, &point);
-	char text[64];
-	ssize_t len;
-	int fd;
-
-	assert_int_equal(program_set_ref(&set), 0);
-	fd = program_set_open_iterator(&set, "list_maps");
-	assert_true(fd >= 0);
-	len = read(fd, text, sizeof(text));
-	assert_true(len >= 4);
-	assert_memory_equal(text, "map\n", 4);
-	close(fd);
-	assert_int_equal(program_set_open_iterator(&set, "count_forks"), -ENOENT);
-	program_set_unref(&set);
-}
-
-/* Linux 6.4 has, as its types say. */
-static bool has_netfilter_links(void)
-{
-	struct btf *btf = btf__load_vmlinux_btf();
-	bool has = btf && btf__find_by_name_kind(btf, "bpf_nf_link",
-						 BTF_KIND_STRUCT) > 0;
-
-	btf__free(btf);
-	return has;
-}
-
-static int prepare_hooks(struct bpf_object *object, void *ctx)
-{
-	netfilter_set_type(
-		bpf_object__find_program_by_name(object, "count_hooks"));
-	return prepare(object, ctx);
-}
-
-TEST(netfilter_hooks_are_attached_to)
-{
-	struct recipe recipe = { .programs = { "count_hooks" } };
-	struct program_set set = set_of(&recipe, &silent, NULL);
-	struct lab lab;
-	int link;
-
-	set.prepare = prepare_hooks;
-	if (!has_netfilter_links()) {
-		assert_true(program_set_ref(&set) < 0);
-		return;
-	}
-	lab_enter(&lab);
-	assert_int_equal(program_set_ref(&set), 0);
-	link = netfilter_attach_outside(
-		bpf_program__fd(bpf_object__find_program_by_name(set.object,
-								 "count_hooks")),
-		NFPROTO_IPV4, NF_INET_LOCAL_OUT, true);
-	assert_true(link >= 0);
-	lab_send(LISTED_PORT, 5);
-	assert_true(runs_of(&set) >= 5);
-	close(link);
-	program_set_unref(&set);
-	lab_leave(&lab);
-}
-
 TEST(set_that_cannot_be_attached_leaves_nothing)
 {
 	const struct attach_point points[] = {
@@ -419,14 +227,14 @@ TEST(set_that_cannot_be_attached_leaves_nothing)
 		  .cgroup_fd = -1 },
 	};
 	struct recipe maps = { 0 };
-	struct recipe recipe = { .programs = { NULL, "count_connects" } };
+	struct recipe recipe = { .programs = { "count_forks", "count_connects" } };
 	struct witness witness = { 0 };
 	struct log log = witness_log(&witness);
 	struct program_set base = set_of(&maps, &log, NULL);
-	struct program_set set = set_at(&recipe, &log, points);
+	struct program_set set = set_of(&recipe, &log, &base);
 	int before = lab_count_fds();
 
-	set.base = &base;
+	set.points = points;
 	set.n_points = ARRAY_SIZE(points);
 	assert_true(program_set_ref(&set) < 0);
 	assert_int_equal(set.refs, 0);
