@@ -24,14 +24,10 @@ static void check_spec(const char *text, const struct alert_spec *spec)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *text = malloc(size + 1), why[96];
+	char *text = fuzz_text(data, size), why[96];
 	struct alert_spec spec = { 0 };
 	unsigned int column;
 
-	if (!text)
-		return 0;
-	memcpy(text, data, size);
-	text[size] = '\0';
 	if (alert_rule_parse(text, &spec, why, sizeof(why)) == 0) {
 		check_spec(text, &spec);
 	} else {

@@ -18,8 +18,7 @@ static void check_process(const struct end_process *process, int end)
 	if (!process)
 		return;
 	snprintf(text, sizeof(text), "{\"a\":0%s}", process->members[end]);
-	if (!process->pid || !json_parse(text).at)
-		__builtin_trap();
+	check(process->pid && json_parse(text).at);
 }
 
 static void check_record(const struct netobs_annotator *index,
@@ -31,14 +30,12 @@ static void check_record(const struct netobs_annotator *index,
 
 	if (!layout_read(record, &face, &span))
 		return;
-	if (span.start_ms > span.end_ms || span.start_ms < 0)
-		__builtin_trap();
+	check(span.start_ms <= span.end_ms && span.start_ms >= 0);
 	if (!span.end_ms ||
 	    record_index_find(index, &face, span, &facts) != RECORD_FOUND)
 		return;
-	if ((facts.has_before && facts.before.proto != face.proto) ||
-	    (facts.has_after && facts.after.proto != face.proto))
-		__builtin_trap();
+	check(!facts.has_before || facts.before.proto == face.proto);
+	check(!facts.has_after || facts.after.proto == face.proto);
 	for (int end = 0; end < 2; end++)
 		check_process(facts.ends[end], end);
 }
@@ -51,24 +48,20 @@ static size_t read_records(const uint8_t *data, size_t size,
 	struct record_line line;
 	size_t n = 0, len = 0;
 
-	if (input.fd < 0 || write(input.fd, data, size) != (ssize_t)size ||
-	    lseek(input.fd, 0, SEEK_SET))
-		abort();
+	check(input.fd >= 0 && write(input.fd, data, size) == (ssize_t)size &&
+	      !lseek(input.fd, 0, SEEK_SET));
 	while (record_input_next(&input, &line) > 0) {
-		if (line.len + line.has_end > size - len ||
-		    memcmp(data + len, line.text, line.len) != 0 ||
-		    (line.has_end && data[len + line.len] != '\n'))
-			__builtin_trap();
+		check(line.len + line.has_end <= size - len &&
+		      !memcmp(data + len, line.text, line.len));
+		check(!line.has_end || data[len + line.len] == '\n');
 		len += line.len + line.has_end;
 		if (line.kind != LINE_RECORD)
 			continue;
-		if (strlen(line.text) != line.len)
-			__builtin_trap();
+		check(strlen(line.text) == line.len);
 		if (n < RECORDS_MAX)
 			ret_texts[n++] = strdup(line.text);
 	}
-	if (len != size)
-		__builtin_trap();
+	check(len == size);
 	record_input_close(&input);
 	return n;
 }
@@ -79,8 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char *texts[RECORDS_MAX];
 	size_t n = read_records(data, size, texts);
 
-	if (netobs_annotator_new(&index))
-		abort();
+	check(!netobs_annotator_new(&index));
 	for (size_t i = 0; i < n; i++)
 		record_index_add(index, json_parse(texts[i]));
 	for (size_t i = 0; i < n; i++)

@@ -62,12 +62,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size > CONF_FILE_MAX)
 		return 0;
-	text = malloc(size + 1);
-	copy = malloc(size + 1);
-	check(text && copy);
-	memcpy(text, data, size);
-	memcpy(copy, data, size);
-	text[size] = copy[size] = '\0';
+	text = fuzz_text(data, size);
+	copy = fuzz_text(data, size);
 	conf_parse(&conf, "file", copy, size);
 	/* Places do not count a byte order mark, which editors do not show. */
 	shown = !strncmp(text, BYTE_ORDER_MARK, strlen(BYTE_ORDER_MARK)) ?

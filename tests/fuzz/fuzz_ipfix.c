@@ -141,17 +141,6 @@ static void check_record(const struct ipfix_record *record, void *ctx)
 		check_extended(record, flow);
 }
 
-/* Bytes of the input, or zeros where it ends. */
-static void fill(const uint8_t **data, size_t *size, void *to, size_t len)
-{
-	size_t n = min_u64(*size, len);
-
-	memset(to, 0, len);
-	memcpy(to, *data, n);
-	*data += n;
-	*size -= n;
-}
-
 static unsigned int read_samples(const uint8_t *data, size_t size)
 {
 	unsigned int n = 0;
@@ -160,9 +149,10 @@ static unsigned int read_samples(const uint8_t *data, size_t size)
 		struct sample *sample = &samples[n];
 		struct netobs_flow *flow = &sample->flow;
 
-		fill(&data, &size, flow, sizeof(*flow));
-		fill(&data, &size, sample->points, sizeof(sample->points));
-		fill(&data, &size, sample->processes, sizeof(sample->processes));
+		fuzz_take(&data, &size, flow, sizeof(*flow));
+		fuzz_take(&data, &size, sample->points, sizeof(sample->points));
+		fuzz_take(&data, &size, sample->processes,
+			  sizeof(sample->processes));
 		flow->sz = sizeof(*flow);
 		flow->ethertype = flow->ethertype & 1 ? 0x0800 : 0x86dd;
 		flow->n_points %= POINTS_MAX + 1;

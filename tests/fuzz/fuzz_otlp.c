@@ -23,8 +23,7 @@ static size_t encode_base64(const uint8_t *data, size_t size, char *to)
 
 static void check_ms(int64_t ms)
 {
-	if (ms < 0 || ms > 1000 * STATUS_RETRY_MAX_S)
-		__builtin_trap();
+	check(ms >= 0 && ms <= 1000 * STATUS_RETRY_MAX_S);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -35,9 +34,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size > 4096)
 		return 0;
 	otlp_read_answer(data, size, &answer);
-	if (answer.rejected > INT64_MAX ||
-	    strlen(answer.message) >= sizeof(answer.message))
-		__builtin_trap();
+	check(answer.rejected <= INT64_MAX &&
+	      strlen(answer.message) < sizeof(answer.message));
 	check_ms(status_retry_ms((const char *)data, size));
 	check_ms(status_retry_ms(text, encode_base64(data, size, text)));
 	return 0;

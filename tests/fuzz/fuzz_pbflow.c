@@ -127,16 +127,6 @@ static void check_entry(const struct netobs_flow *flow,
 	pbflow__records__free_unpacked(records, NULL);
 }
 
-static void take(void *to, size_t len, const uint8_t **data, size_t *size)
-{
-	size_t n = min_u64(len, *size);
-
-	memset(to, 0, len);
-	memcpy(to, *data, n);
-	*data += n;
-	*size -= n;
-}
-
 /* Of any values: the unit test compares them. */
 static void test_other(enum netobs_record_type type, const uint8_t *data,
 		       size_t size)
@@ -147,8 +137,8 @@ static void test_other(enum netobs_record_type type, const uint8_t *data,
 	Netobs__Records *records;
 	size_t one, two;
 
-	take(&options, sizeof(options), &data, &size);
-	take(&any, sizeof(any), &data, &size);
+	fuzz_take(&data, &size, &options, sizeof(options));
+	fuzz_take(&data, &size, &any, sizeof(any));
 	any.record.type = type;
 	one = pbnetobs_entry(&any.record, &options, buf);
 	check(one <= PBNETOBS_ENTRY_MAX);
@@ -170,9 +160,9 @@ static void test_flow(const uint8_t *data, size_t size)
 	Pbflow__Record *record;
 	size_t len;
 
-	take(&flow, sizeof(flow), &data, &size);
-	take(&options, sizeof(options), &data, &size);
-	take(processes, sizeof(processes), &data, &size);
+	fuzz_take(&data, &size, &flow, sizeof(flow));
+	fuzz_take(&data, &size, &options, sizeof(options));
+	fuzz_take(&data, &size, processes, sizeof(processes));
 	flow.src_process = flow.dscp & 1 ? &processes[0] : NULL;
 	flow.dst_process = flow.dscp & 2 ? &processes[1] : NULL;
 	make_points(&flow, points, data, size);

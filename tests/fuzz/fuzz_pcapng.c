@@ -8,9 +8,8 @@ static void check_packet(const struct file_packet *packet)
 	uint8_t copy[PCAPNG_KEPT];
 
 	memcpy(copy, packet->bytes, min_u64(packet->len, PCAPNG_KEPT));
-	if (packet->ns < 0 || packet->ns / NSEC_PER_SEC > 9000000000 ||
-	    (packet->interface && !*packet->interface))
-		__builtin_trap();
+	check(packet->ns >= 0 && packet->ns / NSEC_PER_SEC <= 9000000000);
+	check(!packet->interface || *packet->interface);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -22,8 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	while (file && (ret = pcapng_next(file, &packet)) == 1)
 		check_packet(&packet);
-	if (file && ret && (ret != -EBADMSG || !*pcapng_reason(file)))
-		__builtin_trap();
+	check(!file || !ret || (ret == -EBADMSG && *pcapng_reason(file)));
 	pcapng_close(file);
 	if (stream)
 		fclose(stream);

@@ -35,15 +35,10 @@ static void check_record(const union any_record *any, int len)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *text = malloc(size + 1);
+	char *text = fuzz_text(data, size);
 	union any_record any;
-	int len;
+	int len = netobs_record_parse(text, &any, sizeof(any));
 
-	if (!text)
-		return 0;
-	memcpy(text, data, size);
-	text[size] = '\0';
-	len = netobs_record_parse(text, &any, sizeof(any));
 	if (len > 0)
 		check_record(&any, len);
 	else

@@ -15,4 +15,27 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 			__builtin_trap(); \
 	} while (0)
 
+/* The input as a string, for the caller to free. */
+static inline char *fuzz_text(const uint8_t *data, size_t size)
+{
+	char *text = malloc(size + 1);
+
+	check(text);
+	memcpy(text, data, size);
+	text[size] = '\0';
+	return text;
+}
+
+/* The next bytes of the input, or zeros where it ends. */
+static inline void fuzz_take(const uint8_t **data, size_t *size, void *to,
+			     size_t len)
+{
+	size_t n = min_u64(*size, len);
+
+	memset(to, 0, len);
+	memcpy(to, *data, n);
+	*data += n;
+	*size -= n;
+}
+
 #endif
