@@ -80,23 +80,6 @@ CONTEXT_TEST(context_without_room_sleeps_until_its_drain)
 	assert_int_equal(f->witness.errors, 0);
 }
 
-CONTEXT_TEST(return_values_count_the_records)
-{
-	uint32_t counted = 0;
-	int ret;
-
-	context_start(f, 20);
-	lab_send(PORT, 1);
-	lab_send(PORT + 1, 1);
-	while (f->witness.n_intervals < 3) {
-		ret = netobs_poll(f->ctx, PATIENCE_MS);
-		assert_true(ret >= 0);
-		counted += ret;
-	}
-	assert_int_equal(counted, f->witness.n_flows);
-	assert_true(counted >= 2);
-}
-
 CONTEXT_TEST(start_twice_is_refused)
 {
 	context_start(f, LONG_MS);
@@ -106,34 +89,6 @@ CONTEXT_TEST(start_twice_is_refused)
 	context_stop(f->ctx);
 	assert_int_equal(netobs_start(f->ctx), -EALREADY);
 	assert_int_equal(witness_packets_to(&f->witness, PORT), 5);
-}
-
-CONTEXT_TEST(two_contexts_do_not_disturb_each_other)
-{
-	struct witness witness = { 0 };
-	struct netobs_opts opts = context_options(&witness, 50);
-	struct netobs *other;
-
-	opts.direction = NETOBS_EGRESS;
-	opts.flags = NETOBS_PER_INTERFACE;
-	opts.max_flows = 100;
-	context_start(f, LONG_MS);
-	assert_int_equal(netobs_new(&opts, &other), 0);
-	assert_int_equal(netobs_start(other), 0);
-	assert_int_not_equal(netobs_fd(other), netobs_fd(f->ctx));
-	lab_send(PORT, 30);
-	context_stop(f->ctx);
-	netobs_free(TAKE_PTR(f->ctx));
-	lab_send(PORT, 12);
-	context_stop(other);
-	assert_int_equal(witness_packets_to(&f->witness, PORT), 30);
-	assert_int_equal(witness_packets_to(&witness, PORT), 42);
-	for (uint32_t i = 0; i < witness.n_flows; i++)
-		assert_int_equal(witness.flows[i].points[0].direction,
-				 NETOBS_EGRESS);
-	context_assert_conserved(other);
-	netobs_free(other);
-	witness_clear(&witness);
 }
 
 CONTEXT_TEST(per_interface_counts_both_directions)
