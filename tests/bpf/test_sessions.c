@@ -142,43 +142,6 @@ static enum netobs_session_process_by by_accepting(void)
 
 /* ---- How the process is known -------------------------------------------------------- */
 
-CASE(who_accepts_and_connects_opens)
-{
-	int fds[2];
-
-	if (!start(f, 0, 0))
-		return;
-	make_connection(f, true, fds);
-	close_both(fds);
-	stop(f);
-	assert_is_ours(&f->ends[1], NETOBS_SESSION_BY_OPENING);
-	assert_int_equal(f->ends[1].opened, NETOBS_SESSION_ACTIVE);
-	assert_is_ours(&f->ends[0], by_accepting());
-	assert_int_equal(f->ends[0].opened, NETOBS_SESSION_PASSIVE);
-}
-
-CASE(who_accepts_unseen_is_known_by_closing)
-{
-	int fds[2];
-
-	if (!start(f, LAB_FEATURE(SESSION_ACCEPT), 0))
-		return;
-	make_connection(f, true, fds);
-	close_both(fds);
-	stop(f);
-	assert_is_ours(&f->ends[0], NETOBS_SESSION_BY_CLOSING);
-	assert_int_equal(f->ends[0].local_port, f->port);
-
-	memset(f->ends, 0, sizeof(f->ends));
-	if (!start(f, 0, 0))
-		return;
-	make_connection(f, false, fds);
-	close_both(fds);
-	stop(f);
-	assert_is_ours(&f->ends[0], NETOBS_SESSION_BY_CLOSING);
-	assert_int_equal(f->ends[0].local_port, f->port);
-}
-
 static void talk(const int fds[2])
 {
 	char byte = 'x';
@@ -187,39 +150,57 @@ static void talk(const int fds[2])
 	assert_int_equal(recv(fds[1], &byte, 1, 0), 1);
 }
 
-CASE(who_sends_and_receives_uses)
+CASE(processes_are_known_by_what_they_do)
 {
-	int fds[2];
+	const bool sees_io = !lab_lacks(LAB_FEATURE(SESSION_IO));
+	const struct {
+		uint64_t disabled;
+		bool wants_address, talks;
+		enum netobs_session_process_by by[2];
+	} cases[] = {
+		{ 0, true, false, { by_accepting(), NETOBS_SESSION_BY_OPENING } },
+		{ LAB_FEATURE(SESSION_ACCEPT),
+		  true,
+		  false,
+		  { NETOBS_SESSION_BY_CLOSING, NETOBS_SESSION_BY_OPENING } },
+		{ 0,
+		  false,
+		  false,
+		  { NETOBS_SESSION_BY_CLOSING, NETOBS_SESSION_BY_OPENING } },
+		{ LAB_FEATURE(SESSION_IO),
+		  true,
+		  true,
+		  { by_accepting(), NETOBS_SESSION_BY_OPENING } },
+		{ 0,
+		  true,
+		  true,
+		  { sees_io ? NETOBS_SESSION_BY_USING : by_accepting(),
+		    sees_io ? NETOBS_SESSION_BY_USING :
+			      NETOBS_SESSION_BY_OPENING } },
+	};
 
-	if (!start(f, 0, 0))
-		return;
-	make_connection(f, true, fds);
-	talk(fds);
-	close_both(fds);
-	stop(f);
-	if (lab_lacks(LAB_FEATURE(SESSION_IO))) {
-		assert_is_ours(&f->ends[0], by_accepting());
-		assert_is_ours(&f->ends[1], NETOBS_SESSION_BY_OPENING);
-		return;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		int fds[2];
+
+		memset(f->ends, 0, sizeof(f->ends));
+		f->names_absent = false;
+		if (!start(f, cases[i].disabled, 0))
+			return;
+		assert_int_equal(f->names_absent,
+				 !sees_io || cases[i].disabled ==
+						     LAB_FEATURE(SESSION_IO));
+		make_connection(f, cases[i].wants_address, fds);
+		if (cases[i].talks)
+			talk(fds);
+		close_both(fds);
+		stop(f);
+		for (int end = 0; end < 2; end++)
+			assert_is_ours(&f->ends[end], cases[i].by[end]);
+		assert_int_equal(f->ends[0].local_port, f->port);
+		assert_int_equal(f->ends[0].opened, NETOBS_SESSION_PASSIVE);
+		assert_int_equal(f->ends[1].opened, NETOBS_SESSION_ACTIVE);
+		assert_int_equal(f->ends[1].bytes_sent, cases[i].talks);
 	}
-	assert_is_ours(&f->ends[0], NETOBS_SESSION_BY_USING);
-	assert_is_ours(&f->ends[1], NETOBS_SESSION_BY_USING);
-}
-
-CASE(without_its_hooks_use_is_not_seen)
-{
-	int fds[2];
-
-	if (!start(f, LAB_FEATURE(SESSION_IO), 0))
-		return;
-	assert_true(f->names_absent);
-	make_connection(f, true, fds);
-	talk(fds);
-	close_both(fds);
-	stop(f);
-	assert_is_ours(&f->ends[0], by_accepting());
-	assert_is_ours(&f->ends[1], NETOBS_SESSION_BY_OPENING);
-	assert_int_equal(f->ends[1].bytes_sent, 1);
 }
 
 /* ---- Ends that no process sees --------------------------------------------------------- */
