@@ -38,11 +38,12 @@ static void assert_one_flow(struct prog *prog, uint64_t packets)
 }
 
 /* The later fragment is a flow of its own that says it has no ports. */
-static void assert_apart(struct prog *prog)
+static void assert_apart(struct prog *prog, size_t n)
 {
 	const struct prog_flows *flows = prog_test_flows(prog, 0);
 	unsigned int without_ports = 0;
 
+	assert_int_equal(flows->n, n);
 	for (size_t i = 0; i < flows->n; i++) {
 		const struct flow_key *key = &flows->entries[i].key;
 
@@ -55,17 +56,40 @@ static void assert_apart(struct prog *prog)
 	assert_int_equal(without_ports, 1);
 }
 
+/* In VXLAN, and a VLAN: tenants may use the same addresses and numbers at the same time. */
+static const struct layer first_inside[] = {
+	ETH, IP4, VXLAN(3), ETH, IP4_FRAGMENT(IP4_MORE), UDP, DATA(PAYLOAD), {}
+};
+static const struct layer later_inside[] = {
+	ETH, IP4, VXLAN(3), ETH, IP4_FRAGMENT(9), NEXT(17), DATA(PAYLOAD), {}
+};
+static const struct layer other_tunnel[] = {
+	ETH, IP4, GENEVE(3, 0), IP4_FRAGMENT(9), NEXT(17), DATA(PAYLOAD), {}
+};
+static const struct layer other_vlan[] = {
+	ETH, VLAN(5), IP4_FRAGMENT(9), NEXT(17), DATA(PAYLOAD), {}
+};
+static const struct layer other_id[] = {
+	ETH,	  IP4_FRAGMENT(9), POKE(ID_LOW_BYTE, 0x35),
+	NEXT(17), DATA(PAYLOAD),   {}
+};
+/* RFC 791, 2.3: the protocol is part of a datagram's identity. */
+static const struct layer other_protocol[] = {
+	ETH, IP4_FRAGMENT(9), NEXT(6), DATA(PAYLOAD), {}
+};
+
 TEST(later_fragments_get_the_ports_of_the_first)
 {
 	static const struct layer *const pairs[][2] = {
 		{ first4, later4 },
 		{ first6, later6 },
 		{ first6_options, later6_options },
+		{ first_inside, later_inside },
 	};
-	struct prog *prog = prog_test_open(&defaults);
 
-	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
-		assert_int_equal(prog_reset(prog), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
+		struct prog *prog = prog_test_open(&defaults);
+
 		prog_test_layers(prog, pairs[i][0]);
 		prog_test_layers(prog, pairs[i][1]);
 		prog_test_layers(prog, pairs[i][1]);
@@ -73,81 +97,25 @@ TEST(later_fragments_get_the_ports_of_the_first)
 	}
 }
 
-TEST(fragments_of_a_tunnelled_packet_are_one_flow)
+/* Without the first one, or of another datagram. */
+TEST(other_fragments_have_no_ports)
 {
-	static const struct layer first[] = {
-		ETH, IP4,	    VXLAN(3), ETH, IP4_FRAGMENT(IP4_MORE),
-		UDP, DATA(PAYLOAD), {}
+	static const struct layer *const pairs[][2] = {
+		{ NULL, later4 },
+		{ first4, other_id },
+		{ first4, other_protocol },
+		{ first4, other_vlan },
+		{ first_inside, other_tunnel },
 	};
-	static const struct layer later[] = {
-		ETH,	  IP4,		 VXLAN(3), ETH, IP4_FRAGMENT(9),
-		NEXT(17), DATA(PAYLOAD), {}
-	};
-	struct prog *prog = prog_test_open(&defaults);
 
-	prog_test_layers(prog, first);
-	prog_test_layers(prog, later);
-	assert_one_flow(prog, 2);
-}
+	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
+		struct prog *prog = prog_test_open(&defaults);
 
-TEST(without_the_first_there_are_no_ports)
-{
-	struct prog *prog = prog_test_open(&defaults);
-
-	prog_test_layers(prog, later4);
-	assert_apart(prog);
-	assert_int_equal(prog_test_flows(prog, 0)->n, 1);
-}
-
-TEST(another_datagram_is_not_the_first)
-{
-	static const struct layer other_id[] = {
-		ETH,	  IP4_FRAGMENT(9), POKE(ID_LOW_BYTE, 0x35),
-		NEXT(17), DATA(PAYLOAD),   {}
-	};
-	struct prog *prog = prog_test_open(&defaults);
-
-	prog_test_layers(prog, first4);
-	prog_test_layers(prog, other_id);
-	assert_apart(prog);
-}
-
-/* RFC 791, 2.3: the protocol is part of a datagram's identity. */
-TEST(another_protocol_is_not_the_first)
-{
-	static const struct layer other[] = {
-		ETH, IP4_FRAGMENT(9), NEXT(6), DATA(PAYLOAD), {}
-	};
-	struct prog *prog = prog_test_open(&defaults);
-
-	prog_test_layers(prog, first4);
-	prog_test_layers(prog, other);
-	assert_apart(prog);
-}
-
-/* Tenants of VLANs and tunnels may use the same addresses and numbers at the same time. */
-TEST(a_datagram_of_another_tenant_is_not_the_first)
-{
-	static const struct layer first[] = {
-		ETH, IP4,	    VXLAN(3), ETH, IP4_FRAGMENT(IP4_MORE),
-		UDP, DATA(PAYLOAD), {}
-	};
-	static const struct layer other_tunnel[] = {
-		ETH,	       IP4, GENEVE(3, 0), IP4_FRAGMENT(9), NEXT(17),
-		DATA(PAYLOAD), {}
-	};
-	static const struct layer other_vlan[] = {
-		ETH, VLAN(5), IP4_FRAGMENT(9), NEXT(17), DATA(PAYLOAD), {}
-	};
-	struct prog *prog = prog_test_open(&defaults);
-
-	prog_test_layers(prog, first);
-	prog_test_layers(prog, other_tunnel);
-	assert_apart(prog);
-	assert_int_equal(prog_reset(prog), 0);
-	prog_test_layers(prog, first4);
-	prog_test_layers(prog, other_vlan);
-	assert_apart(prog);
+		if (pairs[i][0])
+			prog_test_layers(prog, pairs[i][0]);
+		prog_test_layers(prog, pairs[i][1]);
+		assert_apart(prog, pairs[i][0] ? 2 : 1);
+	}
 }
 
 TEST(an_id_used_again_has_the_new_ports)
