@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* The maps and programs of a context. */
-#include "lib_lab.h"
 #include "lib_test.h"
 #include "lib_witness.h"
 #include "engine/store.h"
@@ -130,32 +129,6 @@ TEST(store_takes_what_is_documented)
 	}
 }
 
-TEST(store_l1_regions_do_not_overlap)
-{
-	struct store store;
-	struct log silent;
-
-	open_quietly(&store, &silent);
-	for (uint32_t round = 0; round < 2; round++) {
-		for (uint32_t i = 0; i < GENERATIONS * store.n_cpus; i++) {
-			struct flow_bucket *buckets = store_map_l1(
-				&store, i / store.n_cpus, i % store.n_cpus);
-			uint32_t *first, *last;
-
-			assert_non_null(buckets);
-			first = &buckets[0].tags[0];
-			last = &buckets[store.l1_buckets - 1].tags[BUCKET_SLOTS - 1];
-			if (round) {
-				assert_int_equal(*first, i + 1);
-				assert_int_equal(*last, i + 1);
-			}
-			*first = *last = i + 1;
-			store_unmap_l1(&store, buckets);
-		}
-	}
-	store_close(&store);
-}
-
 TEST(store_sums_counters_of_all_cpus)
 {
 	struct counters sum;
@@ -177,37 +150,6 @@ TEST(store_sums_counters_of_all_cpus)
 	store_read_counters(&store, 1, &sum);
 	assert_int_equal(sum.seen.packets, 0);
 	assert_int_equal(sum.unparsed[UNPARSED_ARP].packets, 7 * store.n_cpus);
-	store_close(&store);
-}
-
-TEST(store_programs_pass_packets_on_and_share_the_maps)
-{
-	const enum link_kind links[] = { LINK_ETHERNET, LINK_NONE };
-	uint8_t frame[64] = { 0 };
-	struct counters counters;
-	struct store store;
-	struct log silent;
-
-	open_quietly(&store, &silent);
-	for (uint32_t i = 0; i < ARRAY_SIZE(links); i++) {
-		struct programs programs;
-
-		assert_int_equal(store_load_programs(&store, NULL, &all_packets,
-						     i, links[i], &programs),
-				 0);
-		for (int d = 0; d < 2; d++) {
-			LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame,
-				    .data_size_in = sizeof(frame), .repeat = 1);
-
-			assert_int_equal(
-				bpf_prog_test_run_opts(programs.fds[d], &run), 0);
-			assert_int_equal((int)run.retval, -1);
-		}
-		programs_close(&programs);
-		assert_int_equal(programs.fds[0], -1);
-	}
-	store_read_counters(&store, 0, &counters);
-	assert_int_equal(counters.seen.packets, 4);
 	store_close(&store);
 }
 
@@ -274,23 +216,4 @@ TEST(store_does_not_reuse_its_secret)
 	assert_memory_not_equal(&a.secret, &b.secret, sizeof(a.secret));
 	store_close(&a);
 	store_close(&b);
-}
-
-TEST(store_leaves_no_descriptors)
-{
-	int before = lab_count_fds();
-	struct programs programs;
-	struct store store;
-	struct log silent;
-
-	open_quietly(&store, &silent);
-	assert_int_equal(store_load_programs(&store, NULL, &all_packets, 0,
-					     LINK_ETHERNET, &programs),
-			 0);
-	assert_true(lab_count_fds() > before);
-	programs_close(&programs);
-	programs_close(&programs);
-	store_close(&store);
-	store_close(&store);
-	assert_int_equal(lab_count_fds(), before);
 }
