@@ -17,7 +17,6 @@
 
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
-#include <inttypes.h>
 #include <linux/filter.h>
 
 enum {
@@ -32,21 +31,6 @@ enum {
 	LOG_SIZE = 1 << 24,
 	REASON = 700, /* of its end are shown */
 };
-
-static uint64_t seed, first_seed;
-
-static uint64_t draw(void)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return seed;
-}
-
-static uint32_t below(uint32_t n)
-{
-	return (draw() >> 32) % n;
-}
 
 /* ---- Programs in the kernel ---------------------------------------------------- */
 
@@ -127,8 +111,8 @@ static int make_program(const struct classic *classic, enum link_kind link,
 		load(&code, log, sizeof(log));
 		print_program(classic);
 		end = log + strlen(log);
-		fail_msg("NETOBS_TEST_SEED=%#" PRIx64 ": the verifier: %s",
-			 first_seed, end - log > REASON ? end - REASON : log);
+		fail_msg("the verifier: %s",
+			 end - log > REASON ? end - REASON : log);
 	}
 	code_done(&code);
 	return fd;
@@ -193,13 +177,13 @@ static struct frame draw_frame(enum link_kind link)
 	struct frame frame;
 
 	do {
-		sample = &samples[below(n_samples)];
+		sample = &samples[test_below(n_samples)];
 	} while (sample->link != link);
 	frame = sample_frame(sample);
-	if (!below(3))
-		frame.len = FRAME_MIN + below(frame.len - FRAME_MIN + 1);
-	for (uint32_t changes = below(4); changes; changes--)
-		frame.bytes[below(frame.len)] = (uint8_t)draw();
+	if (!test_below(3))
+		frame.len = FRAME_MIN + test_below(frame.len - FRAME_MIN + 1);
+	for (uint32_t changes = test_below(4); changes; changes--)
+		frame.bytes[test_below(frame.len)] = (uint8_t)test_random();
 	return frame;
 }
 
@@ -232,10 +216,8 @@ static uint32_t assert_same(int fd, const struct classic *classic,
 
 	if (verdict != expected) {
 		print_program(classic);
-		fail_msg("NETOBS_TEST_SEED=%#" PRIx64
-			 ": %s, tag %#x: %u, libpcap says %u of %u bytes",
-			 first_seed, what, tag.proto, verdict, expected,
-			 wire.len);
+		fail_msg("%s, tag %#x: %u, libpcap says %u of %u bytes", what,
+			 tag.proto, verdict, expected, wire.len);
 	}
 	return verdict;
 }
@@ -315,7 +297,7 @@ TEST(every_primitive_is_libpcaps)
 {
 	const uint32_t stride = lab_shrink() > 1 ? STRIDE : 1;
 
-	for (size_t i = below(stride); i < n_filter_expressions; i += stride)
+	for (size_t i = test_below(stride); i < n_filter_expressions; i += stride)
 		compare_expression(filter_expressions[i]);
 }
 
@@ -356,13 +338,13 @@ static void combine(char *ret_text, size_t size)
 					      " or not " };
 	int len = 0;
 
-	for (uint32_t n = 2 + below(4), i = 0; i < n; i++)
-		len += snprintf(
-			ret_text + len, size - (size_t)len, "%s(%s)",
-			i	 ? joints[below(4)] :
-			below(4) ? "" :
-				   "not ",
-			filter_expressions[below((uint32_t)n_filter_expressions)]);
+	for (uint32_t n = 2 + test_below(4), i = 0; i < n; i++)
+		len += snprintf(ret_text + len, size - (size_t)len, "%s(%s)",
+				i	      ? joints[test_below(4)] :
+				test_below(4) ? "" :
+						"not ",
+				filter_expressions[test_below(
+					(uint32_t)n_filter_expressions)]);
 }
 
 TEST(combinations_are_libpcaps)
@@ -371,7 +353,7 @@ TEST(combinations_are_libpcaps)
 	char text[16384], error[256];
 
 	for (uint32_t i = 0; i < COMBINATIONS / lab_shrink(); i++) {
-		struct tag tag = tags[below(3)];
+		struct tag tag = tags[test_below(3)];
 		struct classic classic;
 
 		combine(text, sizeof(text));
@@ -418,19 +400,19 @@ TEST(expressions_match_what_they_are_for)
 /* Mostly where frames have something. */
 static uint32_t random_offset(void)
 {
-	switch (below(16)) {
+	switch (test_below(16)) {
 	case 0:
-		return (uint32_t)draw();
+		return (uint32_t)test_random();
 	case 1:
-		return below(70000);
+		return test_below(70000);
 	default:
-		return below(90);
+		return test_below(90);
 	}
 }
 
 static uint32_t random_value(void)
 {
-	return below(3) ? below(64) : (uint32_t)draw();
+	return test_below(3) ? test_below(64) : (uint32_t)test_random();
 }
 
 static struct classic_insn random_load(void)
@@ -442,7 +424,8 @@ static struct classic_insn random_load(void)
 		BPF_LDX | BPF_B | BPF_MSH,
 	};
 
-	return (struct classic_insn){ codes[below(7)], 0, 0, random_offset() };
+	return (struct classic_insn){ codes[test_below(7)], 0, 0,
+				      random_offset() };
 }
 
 static struct classic_insn random_move(void)
@@ -455,15 +438,16 @@ static struct classic_insn random_move(void)
 	static const uint16_t memory[] = { BPF_LD | BPF_MEM, BPF_LDX | BPF_MEM,
 					   BPF_ST, BPF_STX };
 
-	if (below(2))
-		return (struct classic_insn){ memory[below(4)], 0, 0,
-					      below(BPF_MEMWORDS) };
-	return (struct classic_insn){ codes[below(6)], 0, 0, random_value() };
+	if (test_below(2))
+		return (struct classic_insn){ memory[test_below(4)], 0, 0,
+					      test_below(BPF_MEMWORDS) };
+	return (struct classic_insn){ codes[test_below(6)], 0, 0, random_value() };
 }
 
 static struct classic_insn random_alu(void)
 {
-	uint16_t op = (uint16_t)(below(11) << 4), x = below(2) ? BPF_X : BPF_K;
+	uint16_t op = (uint16_t)(test_below(11) << 4),
+		 x = test_below(2) ? BPF_X : BPF_K;
 	uint32_t k = random_value();
 
 	if (op == BPF_NEG)
@@ -477,14 +461,15 @@ static struct classic_insn random_alu(void)
 
 static struct classic_insn random_jump(uint32_t left)
 {
-	uint16_t op = (uint16_t)(below(5) << 4), x = below(3) ? BPF_K : BPF_X;
+	uint16_t op = (uint16_t)(test_below(5) << 4),
+		 x = test_below(3) ? BPF_K : BPF_X;
 	uint32_t most = left < 255 ? left : 255;
 
 	if (op == BPF_JA)
 		return (struct classic_insn){ BPF_JMP | BPF_JA, 0, 0,
-					      below(left < 5 ? left : 5) };
-	return (struct classic_insn){ BPF_JMP | op | x, (uint8_t)below(most),
-				      (uint8_t)below(most), random_value() };
+					      test_below(left < 5 ? left : 5) };
+	return (struct classic_insn){ BPF_JMP | op | x, (uint8_t)test_below(most),
+				      (uint8_t)test_below(most), random_value() };
 }
 
 /* libpcap's memory starts with what was there before, so all of it is set first. */
@@ -497,7 +482,7 @@ static uint32_t random_program(struct classic_insn *insns, uint32_t body)
 		n++;
 	}
 	while (n < end) {
-		uint32_t left = end - n, kind = below(16);
+		uint32_t left = end - n, kind = test_below(16);
 
 		insns[n++] = kind < 5  ? random_load() :
 			     kind < 9  ? random_move() :
@@ -506,8 +491,9 @@ static uint32_t random_program(struct classic_insn *insns, uint32_t body)
 					 (struct classic_insn){ BPF_RET | BPF_A,
 								0, 0, 0 };
 	}
-	insns[n++] = (struct classic_insn){ BPF_RET | (below(2) ? BPF_A : BPF_K),
-					    0, 0, (uint32_t)draw() };
+	insns[n++] =
+		(struct classic_insn){ BPF_RET | (test_below(2) ? BPF_A : BPF_K),
+				       0, 0, (uint32_t)test_random() };
 	return n;
 }
 
@@ -520,13 +506,14 @@ TEST(random_programs_are_libpcaps)
 
 	for (uint32_t i = 0; i < programs; i++) {
 		struct classic_insn insns[128];
-		struct classic classic = { insns,
-					   random_program(insns, 1 + below(60)) };
-		int link = below(4) ? LINK_ETHERNET : LINK_NONE;
+		struct classic classic = {
+			insns, random_program(insns, 1 + test_below(60))
+		};
+		int link = test_below(4) ? LINK_ETHERNET : LINK_NONE;
 		struct frame frame = random_frame(link);
 
 		assert_true(compare_random(&classic, link,
-					   link ? tags[0] : tags[below(3)],
+					   link ? tags[0] : tags[test_below(3)],
 					   "a random program"));
 		matched += classic_run(&classic, frame.bytes, frame.len,
 				       frame.len) > 0;
@@ -568,10 +555,4 @@ TEST(what_is_not_a_program_is_refused)
 	assert_int_equal(translate(&open_end, FRAME_BUFFER, &none), -EINVAL);
 	assert_int_equal(translate(&empty, FRAME_BUFFER, &none), -EINVAL);
 	code_done(&none);
-}
-
-int main(void)
-{
-	seed = first_seed = test_seed() ?: 1;
-	return tests_run(NULL, NULL);
 }

@@ -15,6 +15,14 @@
 
 #define PROTO(proto) "ip proto " proto, "ip6 proto " proto, "proto " proto
 
+/* Large expressions: of ten numbers that differ in the last digit, each with an "or" behind it. */
+#define TENS(of, ten)                                                     \
+	of(ten##0) of(ten##1) of(ten##2) of(ten##3) of(ten##4) of(ten##5) \
+		of(ten##6) of(ten##7) of(ten##8) of(ten##9)
+#define HOST(n) "host 10.1." #n ".1 or "
+#define PORT(n) "port " #n " or "
+#define NET(n) "src net 10." #n ".0.0/16 and dst port " #n " or "
+
 const char *const filter_expressions[] = {
 	"",
 	DIRECTED(""),
@@ -195,71 +203,11 @@ const char *const filter_expressions[] = {
 	"(src net 10.0.0.0/8 and dst port 443) or (ip6 and udp)",
 	"ip and tcp and host 10.1.0.1 and port 443 and greater 60",
 	"tcp[tcpflags] & tcp-syn != 0 and dst port (80 or 443) and not net 10",
-	"host 10.1.0.1 or host 10.1.1.1 or host 10.1.2.1 or "
-	"host 10.1.3.1 or host 10.1.4.1 or host 10.1.5.1 or "
-	"host 10.1.6.1 or host 10.1.7.1 or host 10.1.8.1 or "
-	"host 10.1.9.1 or host 10.1.10.1 or host 10.1.11.1 or "
-	"host 10.1.12.1 or host 10.1.13.1 or host 10.1.14.1 or "
-	"host 10.1.15.1 or host 10.1.16.1 or host 10.1.17.1 or "
-	"host 10.1.18.1 or host 10.1.19.1 or host 10.1.20.1 or "
-	"host 10.1.21.1 or host 10.1.22.1 or host 10.1.23.1 or "
-	"host 10.1.24.1 or host 10.1.25.1 or host 10.1.26.1 or "
-	"host 10.1.27.1 or host 10.1.28.1 or host 10.1.29.1 or "
-	"host 10.1.30.1 or host 10.1.31.1 or host 10.1.32.1 or "
-	"host 10.1.33.1 or host 10.1.34.1 or host 10.1.35.1 or "
-	"host 10.1.36.1 or host 10.1.37.1 or host 10.1.38.1 or "
-	"host 10.1.39.1 or host 10.1.40.1 or host 10.1.41.1 or "
-	"host 10.1.42.1 or host 10.1.43.1 or host 10.1.44.1 or "
-	"host 10.1.45.1 or host 10.1.46.1 or host 10.1.47.1 or "
-	"host 10.1.48.1 or host 10.1.49.1 or host 10.1.50.1 or "
-	"host 10.1.51.1 or host 10.1.52.1 or host 10.1.53.1 or "
-	"host 10.1.54.1 or host 10.1.55.1 or host 10.1.56.1 or "
-	"host 10.1.57.1 or host 10.1.58.1 or host 10.1.59.1",
-	"port 1000 or port 1007 or port 1014 or port 1021 or "
-	"port 1028 or port 1035 or port 1042 or port 1049 or "
-	"port 1056 or port 1063 or port 1070 or port 1077 or "
-	"port 1084 or port 1091 or port 1098 or port 1105 or "
-	"port 1112 or port 1119 or port 1126 or port 1133 or "
-	"port 1140 or port 1147 or port 1154 or port 1161 or "
-	"port 1168 or port 1175 or port 1182 or port 1189 or "
-	"port 1196 or port 1203 or port 1210 or port 1217 or "
-	"port 1224 or port 1231 or port 1238 or port 1245 or "
-	"port 1252 or port 1259 or port 1266 or port 1273 or "
-	"port 1280 or port 1287 or port 1294 or port 1301 or "
-	"port 1308 or port 1315 or port 1322 or port 1329 or "
-	"port 1336 or port 1343 or port 1350 or port 1357 or "
-	"port 1364 or port 1371 or port 1378 or port 1385 or "
-	"port 1392 or port 1399 or port 1406 or port 1413",
-	"src net 10.0.0.0/16 and dst port 1 or "
-	"src net 10.1.0.0/16 and dst port 2 or "
-	"src net 10.2.0.0/16 and dst port 3 or "
-	"src net 10.3.0.0/16 and dst port 4 or "
-	"src net 10.4.0.0/16 and dst port 5 or "
-	"src net 10.5.0.0/16 and dst port 6 or "
-	"src net 10.6.0.0/16 and dst port 7 or "
-	"src net 10.7.0.0/16 and dst port 8 or "
-	"src net 10.8.0.0/16 and dst port 9 or "
-	"src net 10.9.0.0/16 and dst port 10 or "
-	"src net 10.10.0.0/16 and dst port 11 or "
-	"src net 10.11.0.0/16 and dst port 12 or "
-	"src net 10.12.0.0/16 and dst port 13 or "
-	"src net 10.13.0.0/16 and dst port 14 or "
-	"src net 10.14.0.0/16 and dst port 15 or "
-	"src net 10.15.0.0/16 and dst port 16 or "
-	"src net 10.16.0.0/16 and dst port 17 or "
-	"src net 10.17.0.0/16 and dst port 18 or "
-	"src net 10.18.0.0/16 and dst port 19 or "
-	"src net 10.19.0.0/16 and dst port 20 or "
-	"src net 10.20.0.0/16 and dst port 21 or "
-	"src net 10.21.0.0/16 and dst port 22 or "
-	"src net 10.22.0.0/16 and dst port 23 or "
-	"src net 10.23.0.0/16 and dst port 24 or "
-	"src net 10.24.0.0/16 and dst port 25 or "
-	"src net 10.25.0.0/16 and dst port 26 or "
-	"src net 10.26.0.0/16 and dst port 27 or "
-	"src net 10.27.0.0/16 and dst port 28 or "
-	"src net 10.28.0.0/16 and dst port 29 or "
-	"src net 10.29.0.0/16 and dst port 30",
+	TENS(HOST, ) TENS(HOST, 1) TENS(HOST, 2) TENS(HOST, 3) TENS(HOST, 4)
+		TENS(HOST, 5) "host 10.2.0.1",
+	TENS(PORT, 100) TENS(PORT, 101) TENS(PORT, 102) TENS(PORT, 103)
+		TENS(PORT, 104) TENS(PORT, 105) "port 443",
+	TENS(NET, ) TENS(NET, 1) TENS(NET, 2) "dst port 443",
 	"dst host 224.0.0.251",
 	"ip6 dst net ff02::/16",
 	"llc",
