@@ -149,6 +149,14 @@ def help_defaults(verb):
     return found
 
 
+def shown_keys():
+    """What config show has of a configuration with one sink."""
+    with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
+        file.write('[sink "x"]\noutput = null\n')
+        file.flush()
+        return json.loads(run("config", "show", "-o", "json", file.name))
+
+
 def plain(text):
     """Without markup."""
     return re.sub(r"\*|\b_|_\b|(?<=[|/\[])_|_(?=[|/\].,:])", "", text)
@@ -308,10 +316,7 @@ class Words(unittest.TestCase):
 
     def test_keys_of_the_configuration(self):
         """Each has an option of flows; those without one are for people at a terminal."""
-        with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
-            file.write('[sink "x"]\noutput = null\n')
-            file.flush()
-            shown = json.loads(run("config", "show", "-o", "json", file.name))
+        shown = shown_keys()
         keys = {(one["section"], one["key"]) for one in shown} - {("sink", "output")}
         self.assertIn(("flows", "interval"), keys)
         page = {(section, term) for section in {section for section, _ in keys}
@@ -330,10 +335,7 @@ class Words(unittest.TestCase):
         catalogue = (ROOT / "src/catalogue/options.def").read_text()
         changes = {(section, key): change for section, key, change in re.findall(
             r"^(?:OPTION_)?KEY\((\w+), (\w+), (\w+),", catalogue, re.M)}
-        with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
-            file.write('[sink "x"]\noutput = null\n')
-            file.flush()
-            shown = json.loads(run("config", "show", "-o", "json", file.name))
+        shown = shown_keys()
         defaults = {(one["section"], one["key"]): one["value"] for one in shown
                     if one["section"] != "sink"}
         self.assertEqual(set(changes), set(defaults))
