@@ -10,14 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-int64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
-}
-
 int cpu_last(void)
 {
 	cpu_set_t allowed;

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What all benchmarks share: clocks and CPUs, what they say meanwhile, ratios of rounds. */
+/* What all benchmarks share: CPUs, what they say meanwhile, ratios of rounds. */
 #ifndef NETOBS_BENCH_BENCH_H
 #define NETOBS_BENCH_BENCH_H
 
-#include <sched.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <time.h>
+#include "base/clock_ms.h"
 
-int64_t clock_ns(clockid_t clock);
+#include <sched.h>
 
 /* The last CPU that this process may use, or -errno: the first is busiest with interrupts. */
 int cpu_last(void);
