@@ -122,21 +122,14 @@ static void relieve(struct fixture *f)
 		assert_true(pipeline_relieve_now(&f->pipeline));
 }
 
-static void inject(const struct fixture *f, const uint8_t *frame, uint32_t len,
-		   uint32_t repeat)
-{
-	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame,
-		    .data_size_in = len, .repeat = repeat);
-
-	assert_int_equal(bpf_prog_test_run_opts(f->programs.fds[0], &run), 0);
-}
-
 static void inject_flow(const struct fixture *f, uint32_t flow, uint32_t packets)
 {
 	uint8_t frame[64];
 	const uint32_t len = prog_flow_frame(flow, frame);
+	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame,
+		    .data_size_in = len, .repeat = packets);
 
-	inject(f, frame, len, packets);
+	assert_int_equal(bpf_prog_test_run_opts(f->programs.fds[0], &run), 0);
 }
 
 /* @packets of each flow below @n. */
@@ -502,20 +495,6 @@ CASE(logs_that_cannot_be_mapped_in_the_last_drain_are_lost)
 	assert_conserved(f, FLOWS, true);
 }
 
-/* The counters go wrong on one CPU; draining goes on, and is right. */
-CASE(miscounted_runs_delay_a_drain_and_no_more)
-{
-	open_with(f, 1000);
-	f->pipeline.store.cpus[0].exited--;
-	for (uint32_t i = 1; i <= 3; i++) {
-		inject_flow(f, i, 5);
-		drain(f, MERGE_INTERVAL);
-		assert_conserved(f, i * 5, false);
-	}
-	assert_int_equal(f->witness.warnings, 1);
-	assert_true(witness_read(&f->witness, "CPU 0 has miscounted"));
-}
-
 /*
  * Programs that interrupt one another, as on PREEMPT_RT: one that finds the states
  * before its own in use takes the next.
@@ -562,30 +541,6 @@ CASE(flows_beyond_every_room_are_counted_as_lost)
 				 PROG_FLOW_BYTES);
 	assert_conserved(f, 2 * FLOWS, true);
 	assert_int_equal(f->witness.errors, 0); /* the books balance */
-}
-
-CASE(what_is_not_parsed_is_counted_by_reason)
-{
-	static const uint8_t arp[60] = { [12] = 0x08, 0x06 };
-	struct netobs_stats stats;
-	uint8_t frame[64];
-
-	open_with(f, 1000);
-	inject(f, arp, sizeof(arp), 3);
-	prog_flow_frame(1, frame);
-	inject(f, frame, 36, 1); /* two bytes of the UDP header */
-	inject_flow(f, 1, 10);
-	drain(f, MERGE_FINAL);
-	stats = stats_of(f);
-	assert_int_equal(stats.seen.packets, 14);
-	assert_int_equal(stats.unparsed[NETOBS_UNPARSED_ARP].packets, 3);
-	assert_int_equal(stats.unparsed[NETOBS_UNPARSED_SHORT].packets, 1);
-	assert_int_equal(stats.exported.packets, 10);
-	assert_int_equal(stats.seen.bytes,
-			 stats.exported.bytes +
-				 stats.unparsed[NETOBS_UNPARSED_ARP].bytes +
-				 stats.unparsed[NETOBS_UNPARSED_SHORT].bytes);
-	assert_int_equal(f->witness.errors, 0);
 }
 
 CASE(packets_that_are_not_accounted_for_are_an_error)
