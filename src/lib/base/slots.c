@@ -27,6 +27,11 @@ static uint64_t hash_of(const struct slots *slots, const void *bytes, size_t len
 	return hash;
 }
 
+static void *key_of(const struct slots *slots, uint32_t index)
+{
+	return (char *)slots_at(slots, index) + slots->key_at;
+}
+
 static void make_secret(struct slots *slots)
 {
 	if (!slots->has_secret)
@@ -52,8 +57,7 @@ static void put(struct slots *slots, struct slot slot)
 /* The slot of an item that there is. */
 static uint32_t slot_of(const struct slots *slots, uint32_t index)
 {
-	const void *key = slots_at(slots, index);
-	uint64_t i = hash_of(slots, key, slots->key_size);
+	uint64_t i = hash_of(slots, key_of(slots, index), slots->key_size);
 
 	while (slots->slots[i & (slots->n_slots - 1)].next != index + 1)
 		i++;
@@ -101,7 +105,7 @@ static uint32_t find(const struct slots *slots, uint32_t hash, const void *key)
 		const uint32_t index = slots->slots[i].next - 1;
 
 		if (slots->slots[i].hash == hash &&
-		    !memcmp(slots_at(slots, index), key, slots->key_size))
+		    !memcmp(key_of(slots, index), key, slots->key_size))
 			return index;
 	}
 	return SLOT_NONE;
@@ -118,7 +122,6 @@ uint32_t slots_get(struct slots *slots, const void *key, uint32_t key_size,
 {
 	const uint32_t hash = (uint32_t)slots_hash(slots, key, key_size);
 	uint32_t index = find(slots, hash, key);
-	void *item;
 
 	if (index != SLOT_NONE)
 		return index;
@@ -130,8 +133,8 @@ uint32_t slots_get(struct slots *slots, const void *key, uint32_t key_size,
 	slots->key_size = key_size;
 	slots->item_size = item_size;
 	index = slots->n++;
-	item = memset(slots_at(slots, index), 0, item_size);
-	memcpy(item, key, key_size);
+	memset(slots_at(slots, index), 0, item_size);
+	memcpy(key_of(slots, index), key, key_size);
 	put(slots, (struct slot){ .hash = hash, .next = index + 1 });
 	return index;
 }
@@ -186,7 +189,7 @@ void slots_rehash(struct slots *slots)
 	empty(slots);
 	for (uint32_t i = 0; i < slots->n; i++)
 		put(slots, (struct slot){ .hash = (uint32_t)hash_of(
-						  slots, slots_at(slots, i),
+						  slots, key_of(slots, i),
 						  slots->key_size),
 					  .next = i + 1 });
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Items in an array, each of which begins with its key, found by a hash of that. */
+/* Items in an array, found by a hash of their keys, which are in them. */
 #ifndef NETOBS_BASE_SLOTS_H
 #define NETOBS_BASE_SLOTS_H
 
@@ -24,6 +24,7 @@ struct slots {
 	void *items; /* moves as it grows */
 	uint32_t n, capacity;
 	uint32_t key_size, item_size;
+	uint32_t key_at; /* where the key is in an item, as the owner sets it */
 	struct slot *slots;
 	uint32_t n_slots; /* a power of two; 0: none yet */
 	uint32_t secret[SLOTS_BLOCK / sizeof(uint32_t)];

@@ -206,7 +206,7 @@ int netobs_groups_merge(struct netobs_groups *groups,
 		   sizeof(groups->keys.keys)) != 0)
 		return -EINVAL;
 	group_table_add_others(&groups->table, &from->table);
-	for (size_t i = 0; i < from->table.n; i++) {
+	for (uint32_t i = 0; i < from->table.groups.n; i++) {
 		const struct group *more = group_table_at(&from->table, i);
 		struct group *group =
 			add_sum(groups, more->value, &more->public.sum);
@@ -282,7 +282,7 @@ static int begin_rows(struct netobs_groups *groups,
 	groups->rows = (struct top_n){
 		.compare = compare_groups,
 		.arg = &groups->order,
-		.item_size = group_table_stride(&groups->table),
+		.item_size = groups->table.groups.item_size,
 		.most = top->most,
 	};
 	groups->others = (struct netobs_group_sum){ 0 };
@@ -293,7 +293,7 @@ static int take_rows(struct netobs_groups *groups, struct netobs_groups_top *top
 {
 	const struct group_table *table = &groups->table;
 
-	for (size_t i = 0; i < table->n; i++) {
+	for (uint32_t i = 0; i < table->groups.n; i++) {
 		const struct group *group = group_table_at(table, i);
 
 		if (top->want && !top->want(&group->public, top->user))

@@ -10,7 +10,6 @@
 
 #include <netobs/series.h>
 
-#include "base/hash.h"
 #include "base/options.h"
 #include "base/util.h"
 #include "record/any.h"
@@ -63,7 +62,6 @@ static int fill_series(struct netobs_series *series, size_t most)
 	series->lightest = calloc(most, sizeof(*series->lightest));
 	if (!series->heaviest || !series->lightest)
 		return -ENOMEM;
-	secret_fill(series->secret, sizeof(series->secret));
 	return 0;
 }
 
@@ -175,19 +173,19 @@ static void add_to_series(struct netobs_series *series, const uint8_t *bytes,
 			  const struct series_event *event)
 {
 	struct series_table *table = &series->table;
-	const uint64_t hash =
-		hash_bytes(bytes, series->keys.size, series->secret);
-	struct series_value *value = series_table_find(table, hash, bytes);
+	struct series_value *value = series_table_find(table, bytes);
 
 	if (!value && !series_table_is_full(table))
-		value = series_table_open(table, hash, bytes);
+		value = series_table_open(table, bytes);
 	if (value) {
 		group_keys_take_names(&series->keys, value->value, bytes);
 		count_value(table, value, event);
 		return;
 	}
 	count_other(series, event);
-	candidates_add(&series->candidates, hash, bytes, event->sum.flows.bytes);
+	candidates_add(&series->candidates,
+		       slots_hash(&table->values, bytes, series->keys.size),
+		       bytes, event->sum.flows.bytes);
 }
 
 static void add_end(struct netobs_series *series,

@@ -126,7 +126,7 @@ static void report_interval(struct netobs_series *series, struct takers *takers)
 {
 	const struct series_table *table = &series->table;
 
-	for (size_t i = 0; i < table->n_values; i++) {
+	for (uint32_t i = 0; i < table->values.n; i++) {
 		struct series_value *value = series_table_at(table, i);
 
 		if (series_sum_is_empty(&value->sum))
@@ -238,8 +238,8 @@ static void close_series(struct netobs_series *series, struct series_slot *slot)
 static struct series_value *open_value(struct netobs_series *series,
 				       struct candidate *candidate)
 {
-	struct series_value *value = series_table_open(
-		&series->table, candidate->hash, candidate->value);
+	struct series_value *value =
+		series_table_open(&series->table, candidate->value);
 	struct series_slot *slot;
 
 	if (!value)
@@ -260,7 +260,7 @@ static size_t join_series(struct netobs_series *series, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		struct candidate *candidate = series->heaviest[i];
 
-		if (i < TEXTS_EACH && table->n_values < table->most_values &&
+		if (i < TEXTS_EACH && table->values.n < table->most_values &&
 		    series_table_find_text(table, candidate->value))
 			open_value(series, candidate);
 		else
@@ -292,7 +292,7 @@ static void choose_series(struct netobs_series *series)
 			 series->lightest[leaving]))
 		close_series(series, series->lightest[leaving++]);
 	if (leaving)
-		series_table_settle(table, series->secret);
+		series_table_settle(table);
 	for (size_t i = 0; i < leaving; i++)
 		open_value(series, series->heaviest[i]);
 	candidates_decay(&series->candidates, SCORE_OF);
@@ -309,7 +309,7 @@ int netobs_series_end_interval(struct netobs_series *series, int64_t time_ns,
 
 	if (!series)
 		return -EINVAL;
-	series_table_drop_idle(&series->table, series->secret);
+	series_table_drop_idle(&series->table);
 	report_interval(series, &takers);
 	choose_series(series);
 	return takers.n;

@@ -3,6 +3,7 @@
 #ifndef NETOBS_GROUP_SERIES_STATE_H
 #define NETOBS_GROUP_SERIES_STATE_H
 
+#include "base/slots.h"
 #include "keys.h"
 
 #include <netobs/flow.h>
@@ -102,10 +103,8 @@ struct series_table {
 	struct netobs_times *times; /* of all slots: series_table_slot_times() */
 	uint64_t *hashes; /* of the texts of each slot; 0: it is free */
 	size_t n_slots, most_slots;
-	uint8_t *values; /* see series_table_at() */
-	size_t n_values, most_values;
-	uint32_t *index; /* 1 + a value's number; a power of two of places */
-	size_t places;
+	struct slots values; /* see series_table_at() */
+	size_t most_values;
 };
 
 /** @return 0 or -ENOMEM */
@@ -120,11 +119,15 @@ struct netobs_times *series_table_slot_times(const struct series_table *table,
 struct netobs_times *series_table_value_times(const struct series_table *table,
 					      struct series_value *value);
 
-struct series_value *series_table_at(const struct series_table *table, size_t i);
+static inline struct series_value *
+series_table_at(const struct series_table *table, uint32_t i)
+{
+	return slots_at(&table->values, i);
+}
 
 /** @return the value with these bytes; NULL: it has no series */
 struct series_value *series_table_find(const struct series_table *table,
-				       uint64_t hash, const uint8_t *value);
+				       const uint8_t *value);
 
 /**
  * Open a series for a value, or add the value to the series that has its text.
@@ -132,7 +135,7 @@ struct series_value *series_table_find(const struct series_table *table,
  * @return NULL: there is no room, or no memory
  */
 struct series_value *series_table_open(struct series_table *table,
-				       uint64_t hash, const uint8_t *value);
+				       const uint8_t *value);
 
 /** @return the series that has the text of this value, or NULL */
 struct series_slot *series_table_find_text(const struct series_table *table,
@@ -145,15 +148,13 @@ void series_table_clear_value(const struct series_table *table,
 /**
  * If there is little room for values, remove those without flows in this interval, but keep one of
  * each series.
- *
- * @param secret  of hash_bytes()
  */
-void series_table_drop_idle(struct series_table *table, const uint32_t *secret);
+void series_table_drop_idle(struct series_table *table);
 
 static inline bool series_table_is_full(const struct series_table *table)
 {
 	return table->n_slots == table->most_slots ||
-	       table->n_values == table->most_values;
+	       table->values.n == table->most_values;
 }
 
 static inline bool series_table_has(const struct series_table *table, size_t slot)
@@ -164,12 +165,8 @@ static inline bool series_table_has(const struct series_table *table, size_t slo
 /** Remove a series; series_table_settle() follows, before another one is opened. */
 void series_table_close(struct series_table *table, struct series_slot *slot);
 
-/**
- * Remove the values of series that were closed.
- *
- * @param secret  of hash_bytes()
- */
-void series_table_settle(struct series_table *table, const uint32_t *secret);
+/** Remove the values of series that were closed. */
+void series_table_settle(struct series_table *table);
 
 void series_table_free(struct series_table *table);
 
@@ -242,7 +239,6 @@ struct netobs_series {
 	struct netobs_times *other_times, *left_times, *other_sum_times;
 	struct servers servers;
 	struct session_ends ends;
-	uint32_t secret[GROUP_KEY_BYTES_MAX / sizeof(uint32_t)];
 	/* For the end of an interval: */
 	struct candidate **heaviest;
 	struct series_slot **lightest;

@@ -39,12 +39,6 @@ static size_t series_value_size(const struct series_table *table)
 	       times_size(table);
 }
 
-struct series_value *series_table_at(const struct series_table *table, size_t i)
-{
-	return (struct series_value *)(table->values +
-				       i * series_value_size(table));
-}
-
 struct netobs_times *series_table_slot_times(const struct series_table *table,
 					     const struct series_slot *slot)
 {
@@ -61,23 +55,17 @@ struct netobs_times *series_table_value_times(const struct series_table *table,
 int series_table_init(struct series_table *table, const struct group_keys *keys,
 		      size_t most, uint32_t histograms)
 {
-	*table = (struct series_table){ .keys = keys,
-					.histograms = histograms,
-					.most_slots = most,
-					.most_values = VALUES_EACH * most +
-						       VALUES_MORE,
-					.places = 4 };
-	while (table->places < 2 * table->most_values)
-		table->places *= 2;
+	*table = (struct series_table){
+		.keys = keys,
+		.histograms = histograms,
+		.most_slots = most,
+		.most_values = VALUES_EACH * most + VALUES_MORE,
+		.values.key_at = offsetof(struct series_value, value),
+	};
 	table->slots = calloc(most, sizeof(*table->slots));
 	table->times = calloc(most, times_size(table) ?: 1);
 	table->hashes = calloc(most, sizeof(*table->hashes));
-	table->values = calloc(table->most_values, series_value_size(table));
-	table->index = calloc(table->places, sizeof(*table->index));
-	return table->slots && table->times && table->hashes && table->values &&
-			       table->index ?
-		       0 :
-		       -ENOMEM;
+	return table->slots && table->times && table->hashes ? 0 : -ENOMEM;
 }
 
 void series_table_free(struct series_table *table)
@@ -87,32 +75,17 @@ void series_table_free(struct series_table *table)
 	free(table->slots);
 	free(table->times);
 	free(table->hashes);
-	free(table->values);
-	free(table->index);
+	slots_free(&table->values);
 }
 
 /* ---- Values -------------------------------------------------------------------------- */
 
-/* @return the place of a value, or the free one where it belongs */
-static uint32_t *find_place(const struct series_table *table, uint64_t hash,
-			    const uint8_t *value)
-{
-	const size_t mask = table->places - 1;
-	size_t i = hash & mask;
-
-	while (table->index[i] &&
-	       memcmp(series_table_at(table, table->index[i] - 1)->value, value,
-		      table->keys->size) != 0)
-		i = (i + 1) & mask;
-	return &table->index[i];
-}
-
 struct series_value *series_table_find(const struct series_table *table,
-				       uint64_t hash, const uint8_t *value)
+				       const uint8_t *value)
 {
-	const uint32_t number = *find_place(table, hash, value);
+	const uint32_t index = slots_find(&table->values, value);
 
-	return number ? series_table_at(table, number - 1) : NULL;
+	return index == SLOT_NONE ? NULL : series_table_at(table, index);
 }
 
 void series_table_clear_value(const struct series_table *table,
@@ -122,26 +95,29 @@ void series_table_clear_value(const struct series_table *table,
 	memset(series_table_value_times(table, value), 0, times_size(table));
 }
 
-static struct series_value *add_value(struct series_table *table, uint64_t hash,
+static struct series_value *add_value(struct series_table *table,
 				      const uint8_t *value,
 				      struct series_slot *slot)
 {
-	uint32_t *place = find_place(table, hash, value);
-	struct series_value *added = series_table_at(table, table->n_values++);
+	const uint32_t index = slots_get(&table->values, value,
+					 (uint32_t)table->keys->size,
+					 (uint32_t)series_value_size(table));
+	struct series_value *added;
 
-	series_table_clear_value(table, added);
+	if (index == SLOT_NONE)
+		return NULL;
+	added = series_table_at(table, index);
 	added->slot = (uint32_t)(slot - table->slots);
 	memcpy(added->value, value, table->keys->value_size);
-	*place = (uint32_t)table->n_values;
 	slot->n_values++;
 	return added;
 }
 
-static void remove_closed(struct series_table *table)
+void series_table_settle(struct series_table *table)
 {
-	size_t kept = 0;
+	uint32_t kept = 0;
 
-	for (size_t i = 0; i < table->n_values; i++) {
+	for (uint32_t i = 0; i < table->values.n; i++) {
 		struct series_value *value = series_table_at(table, i);
 
 		if (value->slot == NO_SLOT ||
@@ -152,26 +128,15 @@ static void remove_closed(struct series_table *table)
 			       series_value_size(table));
 		kept++;
 	}
-	table->n_values = kept;
+	table->values.n = kept;
+	slots_rehash(&table->values);
 }
 
-void series_table_settle(struct series_table *table, const uint32_t *secret)
+void series_table_drop_idle(struct series_table *table)
 {
-	remove_closed(table);
-	memset(table->index, 0, table->places * sizeof(*table->index));
-	for (size_t i = 0; i < table->n_values; i++) {
-		const uint8_t *value = series_table_at(table, i)->value;
-
-		*find_place(table, hash_bytes(value, table->keys->size, secret),
-			    value) = (uint32_t)i + 1;
-	}
-}
-
-void series_table_drop_idle(struct series_table *table, const uint32_t *secret)
-{
-	if (table->n_values < table->most_values / 4 * 3)
+	if (table->values.n < table->most_values / 4 * 3)
 		return;
-	for (size_t i = 0; i < table->n_values; i++) {
+	for (uint32_t i = 0; i < table->values.n; i++) {
 		struct series_value *value = series_table_at(table, i);
 		struct series_slot *slot = &table->slots[value->slot];
 
@@ -180,7 +145,7 @@ void series_table_drop_idle(struct series_table *table, const uint32_t *secret)
 		slot->n_values--;
 		value->slot = NO_SLOT;
 	}
-	series_table_settle(table, secret);
+	series_table_settle(table);
 }
 
 /* ---- Series -------------------------------------------------------------------------- */
@@ -288,16 +253,16 @@ static struct series_slot *open_slot(struct series_table *table,
 }
 
 struct series_value *series_table_open(struct series_table *table,
-				       uint64_t hash, const uint8_t *value)
+				       const uint8_t *value)
 {
 	struct series_slot *slot;
 	struct texts texts;
 
-	if (table->n_values == table->most_values)
+	if (table->values.n == table->most_values)
 		return NULL;
 	write_texts(table->keys, value, &texts);
 	slot = find_text(table, &texts) ?: open_slot(table, &texts);
-	return slot ? add_value(table, hash, value, slot) : NULL;
+	return slot ? add_value(table, value, slot) : NULL;
 }
 
 void series_table_close(struct series_table *table, struct series_slot *slot)

@@ -6,11 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/util.h"
 #include "record/any.h"
-
-enum { FIRST_GROUPS = 256 };
 
 /* ---- Sums --------------------------------------------------------------------------- */
 
@@ -83,66 +80,10 @@ int netobs_group_sum_flow(struct netobs_group_sum *sum,
 
 /* ---- Groups ------------------------------------------------------------------------- */
 
-struct group *group_table_at(const struct group_table *table, size_t i)
+static uint32_t get_group(struct group_table *table, const uint8_t *value)
 {
-	return (struct group *)(table->groups + i * group_table_stride(table));
-}
-
-/* The hash has a secret, as senders choose the hashed bytes. */
-static uint64_t group_table_hash(const struct group_table *table,
-				 const uint8_t *value)
-{
-	return hash_bytes(value, table->key_size, table->secret);
-}
-
-/* @return the place of a group, or the free one where it belongs */
-static uint32_t *group_table_find_place(const struct group_table *table,
-					const uint8_t *value)
-{
-	const size_t mask = table->places - 1;
-	size_t i = group_table_hash(table, value) & mask;
-
-	while (table->index[i] &&
-	       memcmp(group_table_at(table, table->index[i] - 1)->value, value,
-		      table->key_size) != 0)
-		i = (i + 1) & mask;
-	return &table->index[i];
-}
-
-static void group_table_fill_index(struct group_table *table)
-{
-	memset(table->index, 0, table->places * sizeof(*table->index));
-	for (size_t i = 0; i < table->n; i++)
-		*group_table_find_place(table, group_table_at(table, i)->value) =
-			(uint32_t)i + 1;
-}
-
-/* At most half of the places are taken. */
-static int group_table_resize(struct group_table *table, size_t size)
-{
-	const size_t places = 2 * size;
-	uint32_t *index = calloc(places, sizeof(*index));
-	uint8_t *all = index ? reallocarray(table->groups, size,
-					    group_table_stride(table)) :
-			       NULL;
-
-	if (!all) {
-		free(index);
-		return -ENOMEM;
-	}
-	free(table->index);
-	table->groups = all;
-	table->index = index;
-	table->size = size;
-	table->places = places;
-	group_table_fill_index(table);
-	return 0;
-}
-
-static int group_table_grow(struct group_table *table)
-{
-	return group_table_resize(table,
-				  table->size ? 2 * table->size : FIRST_GROUPS);
+	return slots_get(&table->groups, value, (uint32_t)table->key_size,
+			 (uint32_t)(sizeof(struct group) + table->value_size));
 }
 
 static int group_compare_bytes(const void *a, const void *b)
@@ -156,47 +97,56 @@ static int group_compare_bytes(const void *a, const void *b)
 /* Called rarely: as many groups as it removes have to come before the next call. */
 static void group_table_drop_small(struct group_table *table)
 {
-	const size_t keep = table->n / 2;
+	struct slots *groups = &table->groups;
+	const uint32_t keep = groups->n / 2;
 
-	qsort(table->groups, table->n, group_table_stride(table),
-	      group_compare_bytes);
+	qsort(groups->items, groups->n, groups->item_size, group_compare_bytes);
 	table->evicted_bytes += group_table_at(table, keep)->public.sum.bytes;
-	for (size_t i = keep; i < table->n; i++)
+	for (uint32_t i = keep; i < groups->n; i++)
 		netobs_group_sum_add(&table->others,
 				     &group_table_at(table, i)->public.sum);
-	table->n = keep;
-	group_table_fill_index(table);
+	groups->n = keep;
+	slots_rehash(groups);
 }
 
+/* There is room for some groups from the beginning, so that later ones find room without memory. */
 int group_table_init(struct group_table *table, size_t key_size,
 		     size_t value_size, size_t most)
 {
-	*table = (struct group_table){ .value_size = value_size,
-				       .key_size = key_size,
-				       .most = most };
-	secret_fill(table->secret, sizeof(table->secret));
-	return group_table_grow(table);
+	static const uint8_t any[GROUP_VALUE_MAX];
+
+	*table = (struct group_table){
+		.value_size = value_size,
+		.key_size = key_size,
+		.most = most,
+		.groups.key_at = offsetof(struct group, value),
+	};
+	if (get_group(table, any) == SLOT_NONE)
+		return -ENOMEM;
+	slots_clear(&table->groups);
+	return 0;
 }
 
 struct group *group_table_add(struct group_table *table, const uint8_t *value,
 			      const struct netobs_group_sum *sum)
 {
-	uint32_t *place = group_table_find_place(table, value);
+	const bool is_full = table->groups.n == table->most &&
+			     slots_find(&table->groups, value) == SLOT_NONE;
+	uint32_t index = is_full ? SLOT_NONE : get_group(table, value);
 	struct group *group;
 
-	if (*place) {
-		group = group_table_at(table, *place - 1);
+	if (index == SLOT_NONE) {
+		group_table_drop_small(table);
+		index = get_group(table, value);
+	}
+	group = group_table_at(table, index);
+	if (group->public.sz) {
 		netobs_group_sum_add(&group->public.sum, sum);
 		return group;
 	}
-	if (table->n == table->most ||
-	    (table->n == table->size && group_table_grow(table) < 0))
-		group_table_drop_small(table);
-	group = group_table_at(table, table->n++);
 	memcpy(group->value, value, table->value_size);
 	group->public = (struct netobs_group){ sizeof(group->public), *sum,
 					       table->evicted_bytes };
-	*group_table_find_place(table, value) = (uint32_t)table->n;
 	return group;
 }
 
@@ -205,22 +155,19 @@ void group_table_add_others(struct group_table *table,
 {
 	netobs_group_sum_add(&table->others, &from->others);
 	table->evicted_bytes += from->evicted_bytes;
-	for (size_t i = 0; from->evicted_bytes && i < table->n; i++)
+	for (uint32_t i = 0; from->evicted_bytes && i < table->groups.n; i++)
 		group_table_at(table, i)->public.missing_bytes +=
 			from->evicted_bytes;
 }
 
 void group_table_clear(struct group_table *table)
 {
-	table->n = 0;
+	slots_clear(&table->groups);
 	table->others = (struct netobs_group_sum){ 0 };
 	table->evicted_bytes = 0;
-	memset(table->index, 0, table->places * sizeof(*table->index));
 }
 
 void group_table_free(struct group_table *table)
 {
-	free(table->groups);
-	free(table->index);
-	*table = (struct group_table){ 0 };
+	slots_free(&table->groups);
 }

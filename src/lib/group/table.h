@@ -6,6 +6,7 @@
 #ifndef NETOBS_GROUP_TABLE_H
 #define NETOBS_GROUP_TABLE_H
 
+#include "base/slots.h"
 #include "keys.h"
 
 /* ---- Sums over flows ----------------------------------------------------------------- */
@@ -32,13 +33,10 @@ struct group {
 struct group_table {
 	size_t value_size; /* a multiple of 8, as is the next one */
 	size_t key_size;   /* the compared part of a value */
-	size_t n, size, most;
-	uint8_t *groups; /* one after the other, see group_table_at() */
-	uint32_t *index; /* 1 + a group's number; a power of two of places */
-	size_t places;
+	size_t most;
+	struct slots groups;		/* see group_table_at() */
 	struct netobs_group_sum others; /* sum of the groups that found no room */
 	uint64_t evicted_bytes; /* at most so many of them are of one group */
-	uint32_t secret[GROUP_KEY_BYTES_MAX / sizeof(uint32_t)];
 };
 
 /**
@@ -58,12 +56,10 @@ struct group *group_table_add(struct group_table *table, const uint8_t *value,
 void group_table_add_others(struct group_table *table,
 			    const struct group_table *from);
 
-struct group *group_table_at(const struct group_table *table, size_t i);
-
-/** @return bytes of a group, with its value */
-static inline size_t group_table_stride(const struct group_table *table)
+static inline struct group *group_table_at(const struct group_table *table,
+					   uint32_t i)
 {
-	return sizeof(struct group) + table->value_size;
+	return slots_at(&table->groups, i);
 }
 
 void group_table_clear(struct group_table *table);
