@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "json_reader.h"
 
+#include "text.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,18 +29,12 @@ static const char *skip_prefix(const char *at, const char *prefix, size_t len)
 
 /* ---- Checking: each returns the end of a value; NULL: it is wrong -------------------- */
 
-static bool is_hex(char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') ||
-	       (c >= 'A' && c <= 'F');
-}
-
 static const char *check_escape(const char *at)
 {
 	if (*at != 'u')
 		return *at && strchr("\"\\/bfnrt", *at) ? at + 1 : NULL;
 	for (int i = 1; i <= 4; i++)
-		if (!is_hex(at[i]))
+		if (hex_digit(at[i]) < 0)
 			return NULL;
 	return at + 5;
 }

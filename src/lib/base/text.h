@@ -44,6 +44,15 @@ char *text_ip(char *to, const uint8_t ip[16]);
 /** Read an address. @return false: @text is none, and @ret_ip has no meaning */
 bool ip_read(const char *text, uint8_t ret_ip[16]);
 
+/* @return the value of a hexadecimal digit; -1: it is none */
+static inline int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 'a' - 'A';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 static inline bool ip_is_v4(const uint8_t ip[16])
 {
 	static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
@@ -57,6 +66,13 @@ static inline bool ip_is_any(const uint8_t ip[16])
 	static const uint8_t any[16];
 
 	return !memcmp(ip, any, sizeof(any));
+}
+
+/* @return whether it is "0.0.0.0" or "::" */
+static inline bool ip_is_unspecified(const uint8_t ip[16])
+{
+	return (ip_is_v4(ip) && !ip[12] && !ip[13] && !ip[14] && !ip[15]) ||
+	       ip_is_any(ip);
 }
 
 /* Add to the text in @buf what fits. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "mappings.h"
 
+#include "base/text.h"
 #include "base/util.h"
 #include "bpf/parse/headers.h"
 #include "host/host.h"
@@ -55,12 +56,6 @@ static uint8_t nat_event_of(uint8_t event, uint16_t ethertype)
 	return event == NETOBS_MAPPING_BEGIN ? 1 : 2;
 }
 
-static bool is_addr4(const struct ip_addr *addr)
-{
-	return !addr->words[0] && !addr->words[1] &&
-	       addr->words[2] == htonl(0xffff);
-}
-
 /* Set the members that stay equal as long as the mapping exists. */
 static void fill_tuples(const struct translation *translation,
 			struct netobs_mapping *mapping)
@@ -73,7 +68,7 @@ static void fill_tuples(const struct translation *translation,
 	memcpy(mapping->dst, before->dst.bytes, sizeof(mapping->dst));
 	memcpy(mapping->post_src, after.src.bytes, sizeof(mapping->post_src));
 	memcpy(mapping->post_dst, after.dst.bytes, sizeof(mapping->post_dst));
-	mapping->ethertype = is_addr4(&before->src) ? 0x0800 : 0x86dd;
+	mapping->ethertype = ip_is_v4(before->src.bytes) ? 0x0800 : 0x86dd;
 	mapping->protocol = translation->proto;
 	mapping->translated = find_translated(before, &after);
 	mapping->zone = translation->zone;
@@ -493,7 +488,7 @@ void mappings_end(struct mappings *mappings, struct translation *translation,
 
 static void unread_address(const struct ip_addr *addr, uint32_t words[4])
 {
-	if (is_addr4(addr))
+	if (ip_is_v4(addr->bytes))
 		words[0] = addr->words[3];
 	else
 		memcpy(words, addr->words, sizeof(addr->words));
@@ -508,7 +503,7 @@ struct conntrack_entry mapping_question(const struct translation *translation)
 	*tuple = (struct nat_tuple){
 		.src_port = translation->src_port,
 		.dst_port = translation->dst_port,
-		.family = is_addr4(&before->src) ? AF_INET : AF_INET6,
+		.family = ip_is_v4(before->src.bytes) ? AF_INET : AF_INET6,
 		.proto = translation->proto,
 	};
 	unread_address(&before->src, tuple->src);
@@ -560,17 +555,11 @@ static void pass_match(const struct netobs_mapping *mapping, void *user)
 	search->take(mapping, search->user);
 }
 
-static bool is_any(const uint8_t addr[16])
-{
-	static const uint8_t any[16] = { 0 };
-
-	return !memcmp(addr, any, sizeof(any));
-}
-
 static bool is_whole(const struct netobs_mapping_query *query)
 {
 	return proto_has_ports(query->protocol) && query->src_port &&
-	       query->dst_port && !is_any(query->src) && !is_any(query->dst);
+	       query->dst_port && !ip_is_any(query->src) &&
+	       !ip_is_any(query->dst);
 }
 
 /* Pass on the mappings that have this face. */

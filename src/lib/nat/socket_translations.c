@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "translations.h"
 
+#include "base/text.h"
 #include "bpf/parse/headers.h"
 #include "flows/flow_table.h"
 #include "host/host.h"
@@ -31,18 +32,6 @@ static struct ip_addr addr_of(const uint8_t bytes[16])
 	return addr;
 }
 
-static bool is_ipv4(const struct ip_addr *addr)
-{
-	return !addr->words[0] && !addr->words[1] &&
-	       addr->words[2] == htonl(0xffff);
-}
-
-static bool is_any(const struct ip_addr *addr)
-{
-	return !addr->words[0] && !addr->words[1] && !addr->words[3] &&
-	       (!addr->words[2] || addr->words[2] == htonl(0xffff));
-}
-
 static struct translation translation_of_socket(const struct connect_event *event,
 						uint16_t netns)
 {
@@ -63,7 +52,7 @@ static struct translation translation_of_socket(const struct connect_event *even
 		.netns = netns,
 		.proto = tuple->protocol,
 		.of_socket = true,
-		.is_partial = is_any(&local),
+		.is_partial = ip_is_unspecified(local.bytes),
 	};
 
 	translation.socket.cookie = event->cookie;
@@ -323,7 +312,7 @@ bool socket_translations_complete(struct socket_translations *sockets,
 	if (search->entry->key.proto == IP_PROTO_TCP)
 		return true;
 	*own = (struct ip_addr){
-		.words = { 0, 0, is_ipv4(&addr) ? htonl(0xffff) : 0 }
+		.words = { 0, 0, ip_is_v4(addr.bytes) ? htonl(0xffff) : 0 }
 	};
 	result = search_socket(&any, dir);
 	if (!result.node)

@@ -186,20 +186,11 @@ static struct tuple read_tuple(const struct nat_tuple *from)
 	struct tuple tuple = { .src = addr_of(from->src, from->family),
 			       .dst = addr_of(from->dst, from->family) };
 
-	switch (from->proto) {
-	case IP_PROTO_TCP:
-	case IP_PROTO_UDP:
-	case IP_PROTO_UDPLITE:
-	case IP_PROTO_SCTP:
-	case IP_PROTO_DCCP:
+	if (proto_has_ports(from->proto))
 		tuple.src_port = ntohs(from->src_port);
+	/* Of ICMP: type and code. */
+	if (proto_has_ports(from->proto) || has_types(from->proto))
 		tuple.dst_port = ntohs(from->dst_port);
-		break;
-	case IP_PROTO_ICMP:
-	case IP_PROTO_ICMPV6:
-		tuple.dst_port = ntohs(from->dst_port); /* type and code */
-		break;
-	}
 	return tuple;
 }
 

@@ -141,14 +141,6 @@ static struct values read_cell(struct json_value object, const char *cell)
 
 /* ---- What they say: each returns false if it is none, or several ------------------------- */
 
-/* 0.0.0.0 or :: */
-static bool is_any(const uint8_t ip[16])
-{
-	static const uint8_t any4[16] = { [10] = 0xff, [11] = 0xff };
-
-	return ip_is_any(ip) || !memcmp(ip, any4, sizeof(any4));
-}
-
 /* Templates of IPFIX that have both families leave one of them 0. */
 static bool read_address(struct json_value object, const char *cell,
 			 uint8_t ret_ip[16])
@@ -158,9 +150,9 @@ static bool read_address(struct json_value object, const char *cell,
 
 	for (size_t i = 0; i < values.n; i++) {
 		if (!flow_address_read(values.list[i], ip) ||
-		    (i && !is_any(ip) && !is_any(ret_ip)))
+		    (i && !ip_is_unspecified(ip) && !ip_is_unspecified(ret_ip)))
 			return false;
-		if (!i || !is_any(ip))
+		if (!i || !ip_is_unspecified(ip))
 			memcpy(ret_ip, ip, sizeof(ip));
 	}
 	return values.n && !values.is_full;

@@ -29,35 +29,21 @@ static void take_address(const struct sockaddr *address, uint8_t ip[16])
 	memcpy(ip + 12, &((const struct sockaddr_in *)address)->sin_addr, 4);
 }
 
-static bool parse_address(const char *text, struct sockaddr_storage *ret_address)
-{
-	struct sockaddr_in *v4 = (void *)ret_address;
-	struct sockaddr_in6 *v6 = (void *)ret_address;
-
-	*ret_address = (struct sockaddr_storage){ .ss_family = AF_INET };
-	if (inet_pton(AF_INET, text, &v4->sin_addr) == 1)
-		return true;
-	ret_address->ss_family = AF_INET6;
-	return inet_pton(AF_INET6, text, &v6->sin6_addr) == 1;
-}
-
 /* ---- The address towards other hosts ----------------------------------------------- */
 
-/* The address that the kernel would send from to @text: nothing is sent. */
-static bool find_source(const char *text, uint8_t ip[16])
+/* The address that the kernel would send from to @to, of @size bytes: nothing is sent. */
+static bool find_source(const void *to, socklen_t size, uint8_t ip[16])
 {
-	struct sockaddr_storage address;
-	socklen_t len = sizeof(address);
-	cleanup_fd int fd = -1;
+	struct sockaddr_storage own;
+	socklen_t len = sizeof(own);
+	const struct sockaddr *address = to;
+	cleanup_fd int fd =
+		socket(address->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-	parse_address(text, &address);
-	((struct sockaddr_in *)&address)->sin_port =
-		htons(9); /* at the same place in both */
-	fd = socket(address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&address, len) ||
-	    getsockname(fd, (struct sockaddr *)&address, &len))
+	if (fd < 0 || connect(fd, address, size) ||
+	    getsockname(fd, (struct sockaddr *)&own, &len))
 		return false;
-	take_address((struct sockaddr *)&address, ip);
+	take_address((struct sockaddr *)&own, ip);
 	return true;
 }
 
@@ -103,22 +89,27 @@ static void find_any(uint8_t ip[16])
  */
 static void find_address(uint8_t ip[16])
 {
-	if (!find_source("8.8.8.8", ip) &&
-	    !find_source("2001:4860:4860::8888", ip))
+	const struct sockaddr_in to = { .sin_family = AF_INET,
+					.sin_port = htons(9),
+					/* 8.8.8.8 */
+					.sin_addr.s_addr = 0x08080808 };
+	struct sockaddr_in6 to6 = { .sin6_family = AF_INET6,
+				    .sin6_port = to.sin_port };
+
+	ip_read("2001:4860:4860::8888", to6.sin6_addr.s6_addr);
+	if (!find_source(&to, sizeof(to), ip) &&
+	    !find_source(&to6, sizeof(to6), ip))
 		find_any(ip);
 }
 
 void agent_read_address(struct spec *spec, uint8_t ip[16])
 {
 	const char *text = spec_string(spec, "agent_ip", NULL);
-	struct sockaddr_storage address;
 
 	memset(ip, 0, 16);
 	if (!text)
 		find_address(ip);
-	else if (parse_address(text, &address))
-		take_address((struct sockaddr *)&address, ip);
-	else
+	else if (!ip_read(text, ip))
 		spec_refuse(spec, "option agent_ip: '%s' is not an IP address",
 			    text);
 }
@@ -140,9 +131,8 @@ static bool parse_id(const char *text, uint8_t ret_id[16])
 	if (strspn(text, "0123456789abcdefABCDEF") != 32)
 		return false;
 	for (size_t i = 0; i < 16; i++) {
-		const char byte[] = { text[2 * i], text[2 * i + 1], '\0' };
-
-		ret_id[i] = (uint8_t)strtoul(byte, NULL, 16);
+		ret_id[i] = (uint8_t)(hex_digit(text[2 * i]) << 4 |
+				      hex_digit(text[2 * i + 1]));
 		is_set |= ret_id[i];
 	}
 	return is_set;

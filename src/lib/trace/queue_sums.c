@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "queue_sums.h"
 
+#include "base/text.h"
 #include "base/util.h"
 
 #include <arpa/inet.h>
@@ -74,15 +75,6 @@ void queue_sums_free(struct queue_sums *sums)
 
 /* ---- Sockets ------------------------------------------------------------------------ */
 
-static bool is_any(const struct ip_addr *addr)
-{
-	static const uint8_t v4[12] = { [10] = 0xff, 0xff }, zeroes[16];
-
-	return !memcmp(addr, zeroes, sizeof(zeroes)) ||
-	       (!memcmp(addr, v4, sizeof(v4)) &&
-		!memcmp(addr->bytes + sizeof(v4), zeroes, 4));
-}
-
 static bool is_same(const struct ip_addr *one, const struct ip_addr *other)
 {
 	return !memcmp(one, other, sizeof(*one));
@@ -117,7 +109,7 @@ enum queue_match queue_match(const struct queue_owner *owner,
 			     const struct queue_flow *origin, uint64_t socket)
 {
 	const struct queue_flow *flow = &owner->flow;
-	const bool is_bound = !is_any(&flow->src);
+	const bool is_bound = !ip_is_unspecified(flow->src.bytes);
 
 	if (socket && owner->socket == socket)
 		return QUEUE_SOCKET;
@@ -125,7 +117,7 @@ enum queue_match queue_match(const struct queue_owner *owner,
 	    flow->src_port != origin->src_port ||
 	    (is_bound && !is_same(&flow->src, &origin->src)))
 		return QUEUE_NO_MATCH;
-	if (!is_any(&flow->dst))
+	if (!ip_is_unspecified(flow->dst.bytes))
 		return is_same(&flow->dst, &origin->dst) &&
 				       flow->dst_port == origin->dst_port ?
 			       QUEUE_CONNECTED :

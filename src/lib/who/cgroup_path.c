@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "container_facts.h"
 
+#include "base/text.h"
 #include "base/util.h"
 
 #include <ctype.h>
@@ -228,11 +229,6 @@ static bool is_unit(struct part part)
 	       has_suffix(part, ".swap");
 }
 
-static int hex_value(char digit)
-{
-	return isdigit((unsigned char)digit) ? digit - '0' : digit - 'a' + 10;
-}
-
 /* Take a name in which systemd has written some characters as "\\x2d". */
 static void take_escaped(struct part part, char *to, size_t size)
 {
@@ -248,8 +244,8 @@ static void take_escaped(struct part part, char *to, size_t size)
 			if (part.len - i < 4 || part.at[i + 1] != 'x' ||
 			    !is_hex(part.at + i + 2, 2))
 				return;
-			byte = (char)(hex_value(part.at[i + 2]) << 4 |
-				      hex_value(part.at[i + 3]));
+			byte = (char)(hex_digit(part.at[i + 2]) << 4 |
+				      hex_digit(part.at[i + 3]));
 			i += 3;
 		}
 		text[name.len++] = byte;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "grpc.h"
 
+#include "base/text.h"
 #include "base/util.h"
 #include "sinks/pbflow/wire.h"
 
-#include <ctype.h>
 #include <string.h>
 
 /* https://grpc.github.io/grpc/core/md_doc_statuscodes.html */
@@ -71,14 +71,6 @@ int status_parse(const char *text, size_t len)
 		status = status * 10 + text[i] - '0';
 	}
 	return status;
-}
-
-static int hex_digit(char c)
-{
-	const char *digits = "0123456789abcdef", *at;
-
-	at = c ? strchr(digits, tolower((unsigned char)c)) : NULL;
-	return at ? (int)(at - digits) : -1;
 }
 
 void status_decode(const char *text, size_t len, char *to, size_t size)

@@ -248,13 +248,13 @@ enum layout_kind record_from_flow(struct record_flow *record,
 /* ---- Records of other types ------------------------------------------------------- */
 
 /* A field at its position in the template; 0 octets: there is none. */
-struct slot {
+struct field_slot {
 	struct record_field field;
 	uint16_t octets;  /* of an address: of IPv6 */
 	bool has_variant; /* the template of IPv4 has 4 octets */
 };
 
-enum { SLOTS_MAX = 64 };
+enum { FIELD_SLOTS_MAX = 64 };
 
 #define SLOT_none(...)
 #define SLOT_all(kind, member, type, has, at, octets, ...) \
@@ -270,7 +270,7 @@ enum { SLOTS_MAX = 64 };
 #define SLOT_EXPANDED(...) SLOT_OF(__VA_ARGS__)
 
 #define RECORD(TYPE, kind, ...) \
-	static const struct slot slots_of_##kind[SLOTS_MAX] = {
+	static const struct field_slot slots_of_##kind[FIELD_SLOTS_MAX] = {
 #define FIELD(kind, member, type, has, key, proto, ipfix, ...) \
 	SLOT_EXPANDED(kind, member, type, has, FIELD_ARGUMENTS ipfix)
 #define RECORD_END(...) \
@@ -282,7 +282,7 @@ enum { SLOTS_MAX = 64 };
 #define LAYOUT4_templates(TYPE) LAYOUT_##TYPE##4
 
 static const struct {
-	const struct slot *slots;
+	const struct field_slot *slots;
 	enum layout_kind layout4; /* that of IPv6 is the next one */
 } types[NETOBS_RECORD_TYPES] = {
 #define RECORD(TYPE, kind, name, number, Message, templates, ...) \
@@ -291,14 +291,12 @@ static const struct {
 };
 
 /* All addresses but those of ends that may have none yet are ::ffff:a.b.c.d. */
-static bool is_ipv4(const struct slot *slots, const struct netobs_record *record)
+static bool is_ipv4(const struct field_slot *slots,
+		    const struct netobs_record *record)
 {
-	static const uint8_t prefix[12] = { [10] = 0xff, 0xff };
-
-	for (int i = 0; i < SLOTS_MAX; i++)
+	for (int i = 0; i < FIELD_SLOTS_MAX; i++)
 		if (slots[i].octets && slots[i].field.type == RECORD_address &&
-		    memcmp(record_at(&slots[i].field, record), prefix,
-			   sizeof(prefix)) != 0)
+		    !ip_is_v4(record_at(&slots[i].field, record)))
 			return false;
 	return true;
 }
@@ -317,7 +315,7 @@ static void put_number(uint8_t *to, uint64_t value, size_t octets)
 	       octets);
 }
 
-static void put_slot(uint8_t *to, const struct slot *slot, size_t octets,
+static void put_slot(uint8_t *to, const struct field_slot *slot, size_t octets,
 		     const struct netobs_record *record)
 {
 	const void *at = record_at(&slot->field, record);
@@ -344,12 +342,12 @@ static void put_slot(uint8_t *to, const struct slot *slot, size_t octets,
 
 enum layout_kind record_from_other(uint8_t *to, const struct netobs_record *record)
 {
-	const struct slot *slots = types[record->type].slots;
+	const struct field_slot *slots = types[record->type].slots;
 	const bool is_v4 = is_ipv4(slots, record);
 
 	memset(to, 0, RECORD_OTHER_SIZE);
-	for (int i = 0; i < SLOTS_MAX; i++) {
-		const struct slot *slot = &slots[i];
+	for (int i = 0; i < FIELD_SLOTS_MAX; i++) {
+		const struct field_slot *slot = &slots[i];
 		const size_t octets = slot->has_variant && is_v4 ?
 					      slot->octets / 4 :
 					      slot->octets;
