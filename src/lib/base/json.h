@@ -104,12 +104,11 @@ static inline void json_key(struct json *json, const char *key)
 
 static inline void json_u64(struct json *json, uint64_t value)
 {
-	char text[TEXT_U64_MAX + TEXT_SPARE],
-		*to = json_room(json, sizeof(text) + 1);
+	char text[TEXT_U64_MAX + TEXT_SPARE];
 
-	if (to) {
-		*to = ',';
-		json->pos = text_u64(to + json->comma, value);
+	if (json_has_room(json, sizeof(text) + 1)) {
+		*json->pos = ',';
+		json->pos = text_u64(json->pos + json->comma, value);
 		json->comma = true;
 		return;
 	}

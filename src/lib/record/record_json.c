@@ -403,15 +403,21 @@ static add_fn *const adds[RECORD_LAST_PLAIN + 1] = {
 	[RECORD_missing] = add_bits,
 };
 
+/* NULL: the field is no member. */
+static add_fn *add_of(const struct record_field *field)
+{
+	if (record_is_enum(field))
+		return add_enum;
+	if (record_is_list(field))
+		return add_list;
+	return field->type < ARRAY_SIZE(adds) ? adds[field->type] : NULL;
+}
+
 static void add_json_fields(struct json *json, const struct json_field *fields,
 			    const void *it)
 {
 	for (; fields->key; fields++) {
-		add_fn *add = record_is_enum(&fields->field) ?
-				      add_enum :
-			      record_is_list(&fields->field) ?
-				      add_list :
-				      adds[fields->field.type];
+		add_fn *add = add_of(&fields->field);
 
 		if (add && record_is_known(&fields->field, it))
 			add(json, fields, it);

@@ -282,10 +282,9 @@ static void hand_over(void *ctx, const struct netobs_trace_event *event)
 	trace->life.delivered += is_wanted;
 	if (is_wanted && trace->opts.records >> NETOBS_RECORD_TRACE & 1)
 		trace->opts.on_record(&event->record, trace->opts.user);
-	if (trace->turns && turns_note(trace->turns, event))
-		trace->stats.lost_events++;
-	else if (trace->journeys && journeys_add(trace->journeys, event))
-		trace->stats.lost_events++;
+	trace->stats.lost_events +=
+		(trace->turns && turns_note(trace->turns, event)) ||
+		(trace->journeys && journeys_add(trace->journeys, event));
 }
 
 void trace_deliver_early(struct trace *trace)

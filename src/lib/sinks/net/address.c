@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
@@ -263,7 +264,10 @@ unsigned int address_count(const struct addrinfo *list)
 
 const struct addrinfo *address_at(const struct addrinfo *list, unsigned int i)
 {
-	for (i %= address_count(list); i; i--)
+	const unsigned int n = address_count(list);
+
+	assert(n);
+	for (i %= n; i; i--)
 		list = list->ai_next;
 	return list;
 }
