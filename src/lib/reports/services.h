@@ -194,18 +194,6 @@ void report_of_flow(const struct netobs_flow *flow,
 void report_of_session(const struct netobs_session *session,
 		       struct service_report *ret_report);
 
-/** Add another tuple of the same packets, unless it is that of the record. */
-void report_add_face(struct service_report *report, const struct flow_face *face);
-
-/**
- * Name a workload as group records show it. Other letters than theirs are no names, and could be anything
- * on a terminal: "".
- *
- * @param ret_name  REPORT_WORKLOAD_MAX bytes
- */
-void report_name_workload(char *ret_name, const char *container,
-			  const char *pod, const char *namespace);
-
 /* Conversations in memory: what each reporter has said of both directions. */
 
 /* A tuple without direction: the lower end, by address and port, is first. */

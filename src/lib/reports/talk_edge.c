@@ -273,8 +273,6 @@ void talk_edge(const struct talk *talk, const struct account *accounts,
 	sum->names[END_SERVICE] = talk->names[service];
 }
 
-/* ---- Edges --------------------------------------------------------------------------- */
-
 /* ---- Sums ------------------------------------------------------------------------------ */
 
 uint64_t edge_bytes(const struct edge_sum *sum)
