@@ -9,6 +9,8 @@
 #include <bpf/bpf.h>
 #include <poll.h>
 #include <stdatomic.h>
+#include <errno.h>
+#include <string.h>
 
 enum {
 	/* While a batch is under way, nothing else is begun. */
@@ -20,7 +22,7 @@ enum {
 struct batch {
 	struct attach_options options;
 	bool can_expedite;
-	struct hook_job *jobs;
+	struct hook_queue jobs;
 	uint32_t n_jobs;
 	bool makes_links; /* make links; false: filters */
 	bool only_detaches;
@@ -188,8 +190,9 @@ static void run_batch(void *work)
 	struct batch *batch = work;
 	struct visit where = { .own_fd = -1 };
 	bool is_expedited = false;
+	struct hook_job *job;
 
-	for (struct hook_job *job = batch->jobs; job; job = job->next) {
+	TAILQ_FOREACH(job, &batch->jobs, place) {
 		if (batch->is_cancelled && job->work == HOOK_ATTACH)
 			continue;
 		/* Each time: another process may have taken it back for itself. */
@@ -206,23 +209,22 @@ static void run_batch(void *work)
 		expedite_end();
 }
 
-static void free_jobs(struct hook_job *jobs)
+static struct hook_job *queue_pop(struct hook_queue *queue)
 {
-	while (jobs) {
-		struct hook_job *next = jobs->next;
+	struct hook_job *job = TAILQ_FIRST(queue);
 
-		hook_job_free(jobs);
-		jobs = next;
-	}
+	if (job)
+		TAILQ_REMOVE(queue, job, place);
+	return job;
 }
 
 static void free_batch(void *work)
 {
 	struct batch *batch = work;
+	struct hook_job *job;
 
-	if (!batch)
-		return;
-	free_jobs(batch->jobs);
+	while (batch && (job = queue_pop(&batch->jobs)))
+		hook_job_free(job);
 	free(batch);
 }
 
@@ -233,6 +235,8 @@ int attacher_init(struct attacher *attacher, const struct attach_options *option
 		.can_expedite = options->may_expedite && !expedite_probe(),
 		.makes_links = options->use_tcx,
 	};
+	for (int i = 0; i < HOOK_WORKS; i++)
+		TAILQ_INIT(&attacher->queues[i]);
 	attacher->options.log = &silent;
 	if (attacher->can_expedite)
 		expedite_end(); /* left by a run that was killed */
@@ -244,56 +248,29 @@ int attacher_fd(const struct attacher *attacher)
 	return worker_fd(attacher->worker);
 }
 
-static void queue_push(struct hook_queue *queue, struct hook_job *job)
-{
-	job->next = NULL;
-	if (queue->last)
-		queue->last->next = job;
-	else
-		queue->first = job;
-	queue->last = job;
-}
-
-static struct hook_job *queue_pop(struct hook_queue *queue)
-{
-	struct hook_job *job = queue->first;
-
-	if (!job)
-		return NULL;
-	queue->first = job->next;
-	if (!queue->first)
-		queue->last = NULL;
-	job->next = NULL;
-	return job;
-}
-
 void attacher_add(struct attacher *attacher, struct hook_job *job)
 {
-	queue_push(&attacher->queues[job->work], job);
+	TAILQ_INSERT_TAIL(&attacher->queues[job->work], job, place);
 }
 
 bool attacher_cancel(struct attacher *attacher, struct hook_job *job)
 {
 	struct hook_queue *queue = &attacher->queues[HOOK_ATTACH];
-	struct hook_queue rest = { 0 };
-	struct hook_job *next;
-	bool found = false;
+	const struct hook_job *queued;
 
-	while ((next = queue_pop(queue))) {
-		if (next == job)
-			found = true;
-		else
-			queue_push(&rest, next);
-	}
-	*queue = rest;
-	return found;
+	TAILQ_FOREACH(queued, queue, place)
+		if (queued == job)
+			break;
+	if (queued)
+		TAILQ_REMOVE(queue, job, place);
+	return queued;
 }
 
 static bool has_queued(const struct attacher *attacher)
 {
-	return attacher->queues[HOOK_ATTACH].first ||
-	       attacher->queues[HOOK_DETACH].first ||
-	       attacher->queues[HOOK_LOOK].first;
+	return !TAILQ_EMPTY(&attacher->queues[HOOK_ATTACH]) ||
+	       !TAILQ_EMPTY(&attacher->queues[HOOK_DETACH]) ||
+	       !TAILQ_EMPTY(&attacher->queues[HOOK_LOOK]);
 }
 
 bool attacher_is_busy(const struct attacher *attacher)
@@ -310,8 +287,7 @@ bool attacher_may_attach(const struct attacher *attacher)
 static void fill_job_batch(struct attacher *attacher, struct batch *batch,
 			   uint32_t max)
 {
-	struct hook_queue jobs = { 0 };
-
+	TAILQ_INIT(&batch->jobs);
 	for (; batch->n_jobs < max; batch->n_jobs++) {
 		struct hook_job *job = queue_pop(&attacher->queues[HOOK_DETACH]);
 
@@ -321,9 +297,8 @@ static void fill_job_batch(struct attacher *attacher, struct batch *batch,
 			job = queue_pop(&attacher->queues[HOOK_LOOK]);
 		if (!job)
 			break;
-		queue_push(&jobs, job);
+		TAILQ_INSERT_TAIL(&batch->jobs, job, place);
 	}
-	batch->jobs = jobs.first;
 }
 
 static void start_batch(struct attacher *attacher, uint32_t max)
@@ -363,11 +338,8 @@ static void collect_jobs(struct attacher *attacher,
 		return;
 	attacher->batch = NULL;
 	attacher->makes_links = batch->makes_links;
-	while ((job = batch->jobs)) {
-		batch->jobs = job->next;
-		job->next = NULL;
+	while ((job = queue_pop(&batch->jobs)))
 		on_done(ctx, job);
-	}
 	free(batch);
 }
 

@@ -12,6 +12,8 @@
 #include "host/host.h"
 #include "host/selection.h"
 
+#include <sys/queue.h>
+
 /* The programs on one interface: selected, attached by a job, checked, detached. */
 
 /* ---- Jobs -------------------------------------------------------------------------------- */
@@ -45,12 +47,10 @@ struct hook_job {
 	int err;			 /* error of HOOK_ATTACH */
 	int pin_err; /* error of pinning: it is attached all the same */
 
-	struct hook_job *next;
+	TAILQ_ENTRY(hook_job) place; /* in a queue, or a batch */
 };
 
-struct hook_queue {
-	struct hook_job *first, *last;
-};
+TAILQ_HEAD(hook_queue, hook_job);
 
 struct worker;
 struct batch;
