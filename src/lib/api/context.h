@@ -9,7 +9,7 @@
 #include "filter/filter.h"
 #include "who/containers.h"
 #include "nat/mappings.h"
-#include "sink/source.h"
+#include "sink/sink.h"
 #include "attach/hooks.h"
 
 /* An alert of a connection, as a program has reported it. */

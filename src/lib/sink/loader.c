@@ -3,12 +3,11 @@
 #include "sink.h"
 
 #include "base/shared_object.h"
+#include "base/text.h"
 #include "base/util.h"
-#include "source.h"
 
 #include <errno.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 static const struct kind {
@@ -50,13 +49,10 @@ static void refuse_kind(struct spec *spec)
 {
 	char all[256] = "";
 
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		size_t used = strlen(all);
-
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		if (!kinds[i].prefix)
-			snprintf(all + used, sizeof(all) - used, "%s%s",
-				 used ? ", " : "", kinds[i].name);
-	}
+			text_append(all, sizeof(all), "%s%s", *all ? ", " : "",
+				    kinds[i].name);
 	spec_refuse(spec, "there is no such kind of sink; there are %s", all);
 }
 
@@ -84,24 +80,63 @@ int sink_find_module(struct spec *spec, const struct sink_module **ret_module)
 
 void sink_source_release(struct sink_source *source)
 {
-	while (source->links)
-		sink_source_remove(source->links);
+	while (!LIST_EMPTY(&source->links))
+		sink_source_remove(LIST_FIRST(&source->links));
 }
 
 void sink_source_add(struct sink_source *source, struct sink_link *link)
 {
 	link->source = source;
-	link->next = source->links;
-	source->links = link;
+	LIST_INSERT_HEAD(&source->links, link, of_source);
 }
 
 void sink_source_remove(struct sink_link *link)
 {
-	struct sink_link **at = link->source ? &link->source->links : NULL;
-
-	while (at && *at != link)
-		at = &(*at)->next;
-	if (at)
-		*at = link->next;
+	if (link->source)
+		LIST_REMOVE(link, of_source);
 	link->source = NULL;
 }
+
+/* ---- A sink that drops all ----------------------------------------------------------- */
+
+/* Drops all records: a baseline for benchmarks of other sinks. */
+
+struct null {
+	struct sink_host *host;
+};
+
+static int null_open(struct spec *spec, struct sink_host *host, void *state)
+{
+	struct null *null = state;
+
+	if (spec->target)
+		spec_refuse(spec, "it takes no target: '%s'", spec->target);
+	null->host = host;
+	return spec_finish(spec);
+}
+
+static int null_work(void *state, bool flush)
+{
+	const struct null *null = state;
+	struct sink_host *host = null->host;
+	struct sink_item item;
+
+	(void)flush;
+	while (host->ops->next(host, &item))
+		host->ops->ack(host, item.end);
+	return 0;
+}
+
+static void null_close(void *state)
+{
+	(void)state;
+}
+
+const struct sink_module sink_null = {
+	.version = NETOBS_VERSION,
+	.types = UINT32_MAX,
+	.state_size = sizeof(struct null),
+	.open = null_open,
+	.work = null_work,
+	.close = null_close,
+};

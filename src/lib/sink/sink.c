@@ -3,11 +3,11 @@
 
 #include "sink.h"
 #include "base/options.h"
+#include "base/text.h"
 #include "base/util.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -207,12 +207,9 @@ static void refuse_type(struct spec *spec, const char *name)
 {
 	char all[128] = "";
 
-	for (unsigned int type = 0; type < NETOBS_RECORD_TYPES; type++) {
-		size_t used = strlen(all);
-
-		snprintf(all + used, sizeof(all) - used, "%s%s",
-			 type ? " or " : "", netobs_record_type_name(type));
-	}
+	for (unsigned int type = 0; type < NETOBS_RECORD_TYPES; type++)
+		text_append(all, sizeof(all), "%s%s", type ? " or " : "",
+			    netobs_record_type_name(type));
 	spec_refuse(spec, "option records: '%s' is not %s", name, all);
 }
 

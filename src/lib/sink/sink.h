@@ -3,15 +3,56 @@
 #ifndef NETOBS_SINK_SINK_H
 #define NETOBS_SINK_SINK_H
 
+#include "base/life.h"
 #include "base/clock_ms.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "record/any.h"
 #include "sink/spool/spool.h"
 #include "module.h"
-#include "source.h"
 
+#include <netobs/flow.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+/* ---- The context of a sink --------------------------------------------------------------- */
+
+/*
+ * A context as the sinks see it that are opened for it (netobs_sink_opts.context).
+ * The list has the sinks until either side is freed.
+ */
+
+struct netobs_sink;
+
+/* The place of a sink in the list. */
+struct sink_link {
+	struct netobs_sink *sink;
+	struct sink_source *source; /* NULL: it is in no list */
+	LIST_ENTRY(sink_link) of_source;
+};
+
+struct sink_source {
+	const struct netobs *context;
+	LIST_HEAD(, sink_link) links;
+	uint32_t sampling;
+	enum netobs_sampling sampling_mode;
+};
+
+/* @return NULL: @netobs is no context, or NULL */
+static inline struct sink_source *sink_source_of(const struct netobs *netobs)
+{
+	return netobs ? ((const struct life *)netobs)->source : NULL;
+}
+
+/* The context is about to be freed. */
+void sink_source_release(struct sink_source *source);
+
+/* For sinks, when they are opened and closed. @link: with a sink */
+void sink_source_add(struct sink_source *source, struct sink_link *link);
+void sink_source_remove(struct sink_link *link);
+
+/* ---- A sink ------------------------------------------------------------------------------ */
 
 /*
  * Drops are logged when they begin, each minute while they last, and when they end: once
