@@ -51,9 +51,7 @@ struct container_lookup {
 	int inotify_fd; /* watches the listed directories; -1: none */
 	bool lists;
 	uint32_t room; /* for containers of the list; others of it are left out */
-	/* Containers that are known and need not be listed; sorted when it runs. */
-	char (*known)[CONTAINER_ID_SIZE];
-	uint32_t n_known;
+	struct slots known; /* ID_KEY of containers that need not be listed */
 	struct container_query *queries;
 	uint32_t n, capacity;
 	struct container_errors errors;
@@ -122,7 +120,7 @@ static void free_lookup(void *arg)
 		return;
 	close_fd(&lookup->inotify_fd);
 	free(lookup->root);
-	free(lookup->known);
+	slots_free(&lookup->known);
 	free(lookup->queries);
 	free(lookup);
 }
@@ -159,32 +157,17 @@ static struct container_query *add_query(struct container_lookup *lookup,
 	return query;
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-	return strcmp(a, b);
-}
-
-static bool is_known(const struct container_lookup *lookup, const char *id)
-{
-	return lookup->n_known && bsearch(id, lookup->known, lookup->n_known,
-					  sizeof(*lookup->known), compare_ids);
-}
-
-/* A container may have directories in two places of a storage. */
-static bool is_query(const struct container_lookup *lookup, const char *id)
-{
-	for (uint32_t i = 0; i < lookup->n; i++)
-		if (!strcmp(lookup->queries[i].id, id))
-			return true;
-	return false;
-}
-
+/* A container may have directories in two places of a storage: it is listed once. */
 static void list_query(const char *id, void *ctx)
 {
 	struct container_lookup *lookup = ctx;
+	const uint32_t n = lookup->known.n;
 	struct container_query *query;
 
-	if (!lookup->room || is_known(lookup, id) || is_query(lookup, id))
+	if (!lookup->room)
+		return;
+	slots_get(&lookup->known, id, ID_KEY, ID_KEY);
+	if (lookup->known.n == n)
 		return;
 	query = add_query(lookup, id);
 	if (!query)
@@ -195,9 +178,6 @@ static void list_query(const char *id, void *ctx)
 
 static void look_up(struct container_lookup *lookup, struct container_files *files)
 {
-	if (lookup->n_known)
-		qsort(lookup->known, lookup->n_known, sizeof(*lookup->known),
-		      compare_ids);
 	if (lookup->lists)
 		container_places_list(files, lookup->inotify_fd, list_query,
 				      lookup);
@@ -238,12 +218,8 @@ static void add_known(const struct container_names *names,
 {
 	const struct named_container *one;
 
-	lookup->known = calloc(names->table.n ?: 1, sizeof(*lookup->known));
-	if (!lookup->known)
-		return;
 	TAILQ_FOREACH(one, &names->by_use, by_use)
-		memcpy(lookup->known[lookup->n_known++], one->id,
-		       sizeof(one->id));
+		slots_get(&lookup->known, one->id, ID_KEY, ID_KEY);
 }
 
 /* Listed containers get only free places; those that were asked for may evict others. NULL: no memory */
