@@ -65,7 +65,7 @@ struct sample {
 	uint64_t least_ns; /* the baseline; 0: the least of these samples */
 };
 
-struct rule {
+struct told {
 	char text[128];
 	int metric;
 	bool is_ratio;
@@ -79,7 +79,7 @@ struct rule {
 };
 
 struct model {
-	struct rule rules[MANY];
+	struct told rules[MANY];
 	uint32_t n_rules;
 	struct sample samples[CONNECTIONS * STEPS * 4];
 	size_t n;
@@ -90,14 +90,14 @@ struct model {
 
 static struct model model;
 
-static bool is_over(const struct rule *rule, uint64_t ns, uint64_t least)
+static bool is_over(const struct told *rule, uint64_t ns, uint64_t least)
 {
 	return rule->is_ratio ? ns > rule->threshold_ns * least :
 				ns > rule->threshold_ns;
 }
 
 /* Samples of the same connection, metric and way, from the newest on. */
-static uint32_t count_over(const struct rule *rule, size_t newest, uint64_t least)
+static uint32_t count_over(const struct told *rule, size_t newest, uint64_t least)
 {
 	const struct sample *of = &model.samples[newest];
 	uint32_t over = 0, looked = 0;
@@ -115,7 +115,7 @@ static uint32_t count_over(const struct rule *rule, size_t newest, uint64_t leas
 }
 
 /* A bucket that fills with time, and of which each alert takes its share. */
-static bool take_token(struct rule *rule, uint64_t now_ns)
+static bool take_token(struct told *rule, uint64_t now_ns)
 {
 	uint64_t share = rule->limit ? 1000000000 / rule->limit : 0;
 	uint64_t most = share * rule->limit;
@@ -148,7 +148,7 @@ static void judge_sample(size_t newest)
 			least = one->ns;
 	}
 	for (uint32_t i = 0; i < model.n_rules; i++) {
-		struct rule *rule = &model.rules[i];
+		struct told *rule = &model.rules[i];
 
 		if (rule->metric != sample->metric ||
 		    !is_over(rule, sample->ns, least) ||
@@ -207,11 +207,11 @@ static void add_answer(struct client *client, int number, uint64_t ns,
 /* ---- Rules -------------------------------------------------------------------------- */
 
 /* @is_plain: it needs no earlier samples */
-static void make_rule(struct rule *rule, bool is_plain)
+static void make_rule(struct told *rule, bool is_plain)
 {
 	uint32_t hold_ms = test_below(is_plain ? 9 : 3) ? test_below(2000) : 0;
 
-	*rule = (struct rule){
+	*rule = (struct told){
 		.metric = test_below(2) ? ALERT_RTT : ALERT_APP_LATENCY,
 		.is_ratio = test_below(4) == 0,
 		.among = 1 + test_below(ALERT_SAMPLES_MAX),
@@ -316,7 +316,7 @@ static void exchange(struct prog *prog, struct client *client, int number,
 static void compare(const struct prog *prog)
 {
 	for (uint32_t i = 0; i < model.n_rules; i++) {
-		const struct rule *rule = &model.rules[i];
+		const struct told *rule = &model.rules[i];
 		struct alert_count count = prog_alert_count(prog, i);
 
 		if (count.fired != rule->fired || count.held != rule->held ||

@@ -3,8 +3,7 @@
 #include "lib_lab.h"
 #include "lib_test.h"
 
-#include "who/session_programs.h"
-#include "who/cgroups.h"
+#include "who/sessions.h"
 
 #include <bpf/bpf.h>
 #include <sys/socket.h>

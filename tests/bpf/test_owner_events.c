@@ -4,7 +4,7 @@
 #include "lib_test.h"
 
 #include "base/clock_ms.h"
-#include "who/session_programs.h"
+#include "who/sessions.h"
 
 #include <arpa/inet.h>
 #include <bpf/libbpf.h>

@@ -7,7 +7,6 @@
 #include "lib_test.h"
 
 #include "who/sessions.h"
-#include "who/session_programs.h"
 
 #include <bpf/libbpf.h>
 #include <sys/socket.h>

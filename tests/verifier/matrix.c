@@ -14,7 +14,7 @@
 #include "alerts/alerts.h"
 #include "nat/translations.h"
 #include "drops/drop_feed.h"
-#include "who/session_programs.h"
+#include "who/sessions.h"
 #include "engine/store.h"
 #include "trace/threads.h"
 #include "trace/trace_programs.h"

@@ -5,7 +5,7 @@
 #include "base/options.h"
 #include "base/util.h"
 #include "bpf/parse/headers.h"
-#include "host/peers.h"
+#include "host/host_state.h"
 
 #include <netobs/connection.h>
 

@@ -10,7 +10,7 @@
 #include "drops/drop_feed.h"
 #include "trace/trace_programs.h"
 #include "engine/map.h"
-#include "who/session_programs.h"
+#include "who/sessions.h"
 #include "host/netns.h"
 #include "flows/pipeline.h"
 #include "base/privilege.h"

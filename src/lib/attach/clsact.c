@@ -85,7 +85,7 @@ int clsact_for_each_filter(uint32_t ifindex, enum direction direction,
 		.tcm_parent = TC_H_MAKE(TC_H_CLSACT, minor),
 	};
 	struct filter_visit visit = { on_filter, ctx };
-	cleanup_fd int fd = rtnl_open(0);
+	cleanup_fd int fd = rtnl_open_in(-1, 0);
 
 	return fd < 0 ? fd :
 			rtnl_dump(fd, RTM_GETTFILTER, &header, sizeof(header),
@@ -349,7 +349,7 @@ int clsact_probe(const char *kind)
 		.kind = { RTA_LENGTH(strlen(kind) + 1), TCA_KIND },
 		.block = { RTA_LENGTH(sizeof(uint32_t)), TCA_INGRESS_BLOCK },
 	};
-	cleanup_fd int fd = rtnl_open(0);
+	cleanup_fd int fd = rtnl_open_in(-1, 0);
 	int err;
 
 	memcpy(request.name, kind, strnlen(kind, sizeof(request.name) - 1));

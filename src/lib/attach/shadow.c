@@ -136,7 +136,7 @@ static void on_link(void *ctx, const struct nlmsghdr *message)
 static void find_xdp(struct search *search)
 {
 	struct ifinfomsg header = { .ifi_index = search->subject->ifindex };
-	cleanup_fd int fd = rtnl_open(0);
+	cleanup_fd int fd = rtnl_open_in(-1, 0);
 
 	if (fd >= 0)
 		rtnl_ask(fd, RTM_GETLINK, &header, sizeof(header), on_link,

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/util.h"
 #include "bpf/parse/parse.h"
-#include "host/peers.h"
+#include "host/host_state.h"
 
 #include <poll.h>
 

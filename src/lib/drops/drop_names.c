@@ -267,8 +267,6 @@ void drop_names_close(struct drop_names *names)
 	*names = (struct drop_names){ 0 };
 }
 
-/* ---- Classes ------------------------------------------------------------------------- */
-
 /* ---- Words ---------------------------------------------------------------------------- */
 
 /* @return whether one of @words, between blanks, is @name, or the beginning of it */

@@ -3,7 +3,6 @@
 
 #include "base/util.h"
 #include "host/host.h"
-#include "host/peers.h"
 
 #include <netobs/drop.h>
 #include <netobs/flow.h>

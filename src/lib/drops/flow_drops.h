@@ -21,7 +21,7 @@
 #include "bpf/types.h"
 #include "drop_feed.h"
 #include "flows/flow_extra.h"
-#include "who/spaces.h"
+#include "who/owners.h"
 
 #include <sys/queue.h>
 

@@ -2,7 +2,7 @@
 #include "filter.h"
 
 #include "base/util.h"
-#include "rule.h"
+#include "classic.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* Programs with a judge() that is generated from rules. */
 #include "base/util.h"
 #include "code.h"
-#include "rule.h"
+#include "classic.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

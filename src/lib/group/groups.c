@@ -13,7 +13,6 @@
 #include "catalogue/records.h"
 #include "keys.h"
 #include "record/any.h"
-#include "table.h"
 
 enum { DEFAULT_GROUPS = 1 << 16 };
 

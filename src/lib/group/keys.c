@@ -31,7 +31,6 @@ static const struct group_key *find_key(const char *name, size_t len, char *why,
 {
 	struct suggestion suggestion = suggestion_for(name, len);
 	const char *best;
-	size_t used;
 
 	for (const struct group_key *key = group_keys_all; key->name; key++) {
 		if (strlen(key->name) == len && !strncmp(key->name, name, len))
@@ -39,17 +38,15 @@ static const struct group_key *find_key(const char *name, size_t len, char *why,
 		suggestion_offer(&suggestion, key->name);
 	}
 	best = suggestion_best(&suggestion);
-	used = (size_t)snprintf(why, size, "there is no key '%.*s'",
-				(int)(len < 32 ? len : 32), name);
+	snprintf(why, size, "there is no key '%.*s'",
+		 (int)(len < 32 ? len : 32), name);
 	if (best) {
-		snprintf(why + used, size - used, "; did you mean '%s'?", best);
+		text_append(why, size, "; did you mean '%s'?", best);
 		return NULL;
 	}
-	used += (size_t)snprintf(why + used, size - used, "; there are flow");
-	for (const struct group_key *key = group_keys_all;
-	     key->name && used < size; key++)
-		used += (size_t)snprintf(why + used, size - used, ", %s",
-					 key->name);
+	text_append(why, size, "; there are flow");
+	for (const struct group_key *key = group_keys_all; key->name; key++)
+		text_append(why, size, ", %s", key->name);
 	return NULL;
 }
 

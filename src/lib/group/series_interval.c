@@ -8,7 +8,7 @@
 
 #include "base/util.h"
 #include "series_state.h"
-#include "table.h"
+#include "keys.h"
 
 enum {
 	SCORE_OF = 16, /* in intervals: each interval takes one of so many parts off a score */

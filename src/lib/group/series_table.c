@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "base/times.h"
 #include "base/util.h"
-#include "table.h"
+#include "keys.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -273,8 +273,6 @@ void series_table_close(struct series_table *table, struct series_slot *slot)
 	table->n_slots--;
 }
 
-/* ---- Sums ---------------------------------------------------------------------------- */
-
 /* ---- Flows and connections ------------------------------------------------------------ */
 
 struct series_event series_event_of_flow(const struct netobs_flow *flow)
@@ -373,4 +371,73 @@ void series_row_join(struct netobs_series_row *row,
 	const size_t end = offsetof(struct netobs_series_row, rtt);
 
 	counters_add(&row->flows, &more->flows, end - first);
+}
+
+/* ---- Candidates ---------------------------------------------------------------------- */
+
+enum { WAYS = 4 };
+
+static size_t candidate_size(const struct candidates *candidates)
+{
+	return sizeof(struct candidate) + candidates->value_size;
+}
+
+struct candidate *candidates_at(const struct candidates *candidates, size_t i)
+{
+	return (struct candidate *)(candidates->all +
+				    i * candidate_size(candidates));
+}
+
+int candidates_init(struct candidates *candidates, size_t key_size,
+		    size_t value_size, size_t at_least)
+{
+	*candidates = (struct candidates){ .key_size = key_size,
+					   .value_size = value_size,
+					   .n = WAYS };
+	while (candidates->n < at_least)
+		candidates->n *= 2;
+	candidates->all = calloc(candidates->n, candidate_size(candidates));
+	return candidates->all ? 0 : -ENOMEM;
+}
+
+/* Misra-Gries: a new group decrements the smallest counter of its bucket, and replaces it at zero. */
+void candidates_add(struct candidates *candidates, uint64_t hash,
+		    const uint8_t *value, uint64_t bytes)
+{
+	const size_t first = hash & (candidates->n - 1) & ~(size_t)(WAYS - 1);
+	struct candidate *least = NULL;
+
+	for (size_t i = first; i < first + WAYS; i++) {
+		struct candidate *candidate = candidates_at(candidates, i);
+
+		if (candidate->bytes && candidate->hash == hash &&
+		    !memcmp(candidate->value, value, candidates->key_size)) {
+			candidate->bytes += bytes;
+			return;
+		}
+		if (!least || candidate->bytes < least->bytes)
+			least = candidate;
+	}
+	if (least->bytes >= bytes) {
+		least->bytes -= bytes;
+		return;
+	}
+	least->hash = hash;
+	least->bytes = bytes - least->bytes;
+	memcpy(least->value, value, candidates->value_size);
+}
+
+void candidates_decay(struct candidates *candidates, uint64_t part)
+{
+	for (size_t i = 0; i < candidates->n; i++) {
+		uint64_t *bytes = &candidates_at(candidates, i)->bytes;
+
+		*bytes -= *bytes / part + !!(*bytes % part);
+	}
+}
+
+void candidates_free(struct candidates *candidates)
+{
+	free(candidates->all);
+	candidates->all = NULL;
 }

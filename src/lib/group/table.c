@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "table.h"
+#include "keys.h"
 
 #include <errno.h>
 #include <stddef.h>

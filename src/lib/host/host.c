@@ -5,7 +5,7 @@
 #include "base/io.h"
 #include "base/util.h"
 #include "netns.h"
-#include "peers.h"
+#include "host_state.h"
 #include "rtnl.h"
 #include "topology.h"
 

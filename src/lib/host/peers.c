@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "peers.h"
+#include "host_state.h"
 
 #include "netns.h"
 #include "rtnl.h"

@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/util.h"
 #include "host_state.h"
-#include "peers.h"
 #include "rtnl.h"
 
 #include <stdlib.h>

@@ -50,11 +50,6 @@ int netlink_open_in(int ns_fd, int protocol, uint32_t groups)
 	return fd;
 }
 
-int rtnl_open(uint32_t groups)
-{
-	return rtnl_open_in(-1, groups);
-}
-
 int rtnl_open_in(int ns_fd, uint32_t groups)
 {
 	return netlink_open_in(ns_fd, NETLINK_ROUTE, groups);

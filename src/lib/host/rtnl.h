@@ -61,10 +61,7 @@ typedef void (*rtnl_message_fn)(void *ctx, const struct nlmsghdr *message);
  */
 int netlink_open_in(int ns_fd, int protocol, uint32_t groups);
 
-/* Open a socket in the calling thread's network namespace; @groups RTMGRP_*. */
-int rtnl_open(uint32_t groups);
-
-/* Open a socket in the network namespace of @ns_fd; -1: in the calling thread's. */
+/* netlink_open_in() for rtnetlink(7); @groups: RTMGRP_* */
 int rtnl_open_in(int ns_fd, uint32_t groups);
 
 /* Ask for a dump: RTM_GETLINK, RTM_GETTFILTER ... with its fixed header. */
@@ -143,5 +140,39 @@ void addresses_done(struct addresses *addresses);
 
 /** @return whether @address is among them, or in 127.0.0.0/8 */
 bool addresses_have(const struct addresses *addresses, const uint8_t address[16]);
+
+/* ---- Counters ---------------------------------------------------------------------------- */
+
+/* What the kernel counts in a network namespace. */
+
+/* Of all time; a counter that the kernel does not have is 0. */
+struct netns_counters {
+	uint64_t listen_overflows;  /* TcpExtListenOverflows */
+	uint64_t listen_drops;	    /* TcpExtListenDrops */
+	uint64_t udp_buffer_errors; /* RcvbufErrors of UDP, over IPv4 and IPv6 */
+	uint64_t conntrack_drops; /* drop, early_drop and insert_failed of nf_conntrack */
+};
+
+/**
+ * Read the counters of a namespace from the files in /proc/net.
+ *
+ * @return 0, or -errno: of netns_enter()
+ */
+int netns_counters_read(int ns_fd, struct netns_counters *ret_counters);
+
+/*
+ * Find a number in such a file. @names: a line with names, and behind it @n lines with numbers to
+ * @base in the order of the names. @return the sum of the numbers of @name
+ */
+uint64_t counters_sum(const char *names, const char *name, int base, uint32_t n);
+
+/** @return the line of @text that begins with @prefix; NULL: there is none */
+const char *counters_line(const char *text, const char *prefix);
+
+/** List the sockets of TCP that listen in a namespace: struct inet_diag_msg. @return 0, or -errno */
+int netns_dump_listeners(int ns_fd, rtnl_message_fn on_socket, void *ctx);
+
+/** List the interfaces of a namespace: struct ifinfomsg. @return 0, or -errno */
+int netns_dump_links(int ns_fd, rtnl_message_fn on_link, void *ctx);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "topology.h"
 
-#include "peers.h"
 #include "host_state.h"
 #include "base/util.h"
 

@@ -3,7 +3,6 @@
 
 #include "bpf/parse/headers.h"
 #include "host/host.h"
-#include "host/peers.h"
 #include "translation_table.h"
 
 #include <arpa/inet.h>

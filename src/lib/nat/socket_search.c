@@ -4,7 +4,6 @@
 #include "bpf/parse/headers.h"
 #include "flows/flow_table.h"
 #include "host/host.h"
-#include "host/peers.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
 
 #include "flows/flow_extra.h"
 #include "translation_table.h"
-#include "who/spaces.h"
+#include "who/owners.h"
 #include "base/log.h"
 #include "bpf/connect.h"
 #include "engine/program_set.h"

@@ -3,7 +3,7 @@
 
 #include "base/slots.h"
 #include "base/util.h"
-#include "host/counters.h"
+#include "host/rtnl.h"
 #include "host/netns.h"
 
 #include <arpa/inet.h>

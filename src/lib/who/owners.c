@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <netobs/probe.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 

@@ -2,7 +2,6 @@
 #include "sessions.h"
 
 #include "base/util.h"
-#include "cgroups.h"
 #include "containers.h"
 #include "owners.h"
 

@@ -9,10 +9,8 @@
 #include "base/options.h"
 #include "base/util.h"
 #include "engine/map.h"
-#include "cgroups.h"
 #include "containers.h"
 #include "sessions.h"
-#include "session_programs.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "spaces.h"
+#include "owners.h"
 
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/util.h"
-#include "host/peers.h"
+#include "host/host_state.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

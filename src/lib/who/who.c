@@ -24,7 +24,7 @@
 
 #include "base/clock.h"
 #include "bpf/parse/headers.h"
-#include "host/peers.h"
+#include "host/host_state.h"
 
 #include <netobs/flow.h>
 

@@ -10,7 +10,6 @@
 
 #include "bpf/types.h"
 #include "owners.h"
-#include "spaces.h"
 
 struct who_options {
 	uint64_t disabled; /* as netobs_opts.disable_features */

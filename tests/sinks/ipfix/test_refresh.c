@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* What is said again: templates by time, names when they change. */
-#include "sinks/ipfix/reports.h"
+#include "sinks/ipfix/ipfix.h"
 
 #include "lib_ipfix.h"
 #include "lib_seed.h"

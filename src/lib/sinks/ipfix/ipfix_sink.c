@@ -6,7 +6,6 @@
  */
 #include "ipfix.h"
 #include "base/clock_ms.h"
-#include "reports.h"
 
 #include <errno.h>
 

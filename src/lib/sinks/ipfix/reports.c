@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "reports.h"
+#include "ipfix.h"
 
 #include "base/clock_ms.h"
 #include "base/text.h"

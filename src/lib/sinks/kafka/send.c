@@ -241,8 +241,6 @@ bool send_records(struct kafka *kafka, int64_t end_ms)
 	return is_done;
 }
 
-/* ---- Producers ----------------------------------------------------------------------- */
-
 /* ---- Opening --------------------------------------------------------------------- */
 
 static int make_handle(struct producer *producer, const struct settings *settings,

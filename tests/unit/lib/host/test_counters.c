@@ -2,7 +2,7 @@
 /* Counters of a network namespace. */
 #include "lib_test.h"
 
-#include "host/counters.h"
+#include "host/rtnl.h"
 #include "host/netns.h"
 
 #include <arpa/inet.h>
