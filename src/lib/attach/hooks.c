@@ -10,32 +10,20 @@
 
 /* ---- Programs and jobs ---------------------------------------------------------- */
 
-static int resize_netns(struct netns_programs **netns, uint32_t from, uint32_t to)
-{
-	struct netns_programs *resized =
-		reallocarray(*netns, to, sizeof(**netns));
-
-	if (!resized)
-		return -ENOMEM;
-	memset(&resized[from], 0, (to - from) * sizeof(*resized));
-	*netns = resized;
-	return 0;
-}
-
 /* Pointers to others become invalid. */
 static int ensure_netns(struct observation *observation, uint16_t index)
 {
-	uint32_t from = observation->n_netns, to = observation->host->n_netns;
-	int err = 0;
+	const uint32_t to = observation->host->n_netns;
+	const size_t size = sizeof(*observation->netns);
+	uint32_t n = observation->n_netns;
 
-	if (index < from)
+	if (index < n)
 		return 0;
-	err = resize_netns(&observation->netns, from, to);
-	if (observation->next)
-		err = err ?: resize_netns(&observation->next, from, to);
-	if (!err)
-		observation->n_netns = to;
-	return err;
+	if (observation->next && !array_extend(&observation->next, &n, to, size))
+		return -ENOMEM;
+	return array_extend(&observation->netns, &observation->n_netns, to, size) ?
+		       0 :
+		       -ENOMEM;
 }
 
 /* Without its sign, others may take the program for one that hides packets. NULL: no memory */

@@ -58,6 +58,26 @@ static inline bool array_reserve(void *array, uint32_t n, uint32_t *capacity,
 	return true;
 }
 
+/**
+ * Have an array of *@n items have @to of them, if it has fewer: those that are added are zero.
+ *
+ * @return false: no memory, and nothing has changed
+ */
+static inline bool array_extend(void *array, uint32_t *n, uint32_t to, size_t size)
+{
+	char *grown;
+
+	if (to <= *n)
+		return true;
+	grown = reallocarray(*(void **)array, to, size);
+	if (!grown)
+		return false;
+	memset(grown + *n * size, 0, (to - *n) * size);
+	*(void **)array = grown;
+	*n = to;
+	return true;
+}
+
 #define cleanup_fd __attribute__((cleanup(close_fd)))
 #define cleanup_free __attribute__((cleanup(free_ptr)))
 

@@ -395,18 +395,10 @@ read_interface(const struct netobs_packet_writer *writer, uint32_t index)
 static struct section_interface *
 ensure_interface(struct netobs_packet_writer *writer, uint32_t index)
 {
-	struct section_interface *grown = writer->interfaces;
-
-	if (index < writer->n_interfaces)
-		return &writer->interfaces[index];
-	grown = reallocarray(grown, index + 1, sizeof(*grown));
-	if (!grown)
-		return NULL;
-	memset(grown + writer->n_interfaces, 0,
-	       (index + 1 - writer->n_interfaces) * sizeof(*grown));
-	writer->interfaces = grown;
-	writer->n_interfaces = index + 1;
-	return &grown[index];
+	return array_extend(&writer->interfaces, &writer->n_interfaces,
+			    index + 1, sizeof(*writer->interfaces)) ?
+		       &writer->interfaces[index] :
+		       NULL;
 }
 
 static int describe_interface(struct netobs_packet_writer *writer,

@@ -324,18 +324,10 @@ void mappings_done(struct mappings *mappings)
 
 struct mapping_space *mappings_space(struct mappings *mappings, uint32_t netns)
 {
-	struct mapping_space *grown;
-
-	if (netns < mappings->n_spaces)
-		return &mappings->spaces[netns];
-	grown = reallocarray(mappings->spaces, netns + 1, sizeof(*grown));
-	if (!grown)
-		return NULL;
-	memset(&grown[mappings->n_spaces], 0,
-	       (netns + 1 - mappings->n_spaces) * sizeof(*grown));
-	mappings->spaces = grown;
-	mappings->n_spaces = netns + 1;
-	return &grown[netns];
+	return array_extend(&mappings->spaces, &mappings->n_spaces, netns + 1,
+			    sizeof(*mappings->spaces)) ?
+		       &mappings->spaces[netns] :
+		       NULL;
 }
 
 struct translation *mappings_find_entry(const struct mappings *mappings,
