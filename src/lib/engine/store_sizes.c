@@ -2,6 +2,7 @@
 #include "store.h"
 
 #include "control_group.h"
+#include "base/text.h"
 #include "base/util.h"
 
 #include <bpf/libbpf.h>
@@ -287,14 +288,13 @@ void store_note_kept(struct store *store)
 		  opts->attach_order != state->attach_order },
 	};
 	char names[64] = "";
-	size_t len = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
 		if (!all[i].is_kept)
 			continue;
 		store->kept |= all[i].bit;
-		len += snprintf(names + len, sizeof(names) - len, "%s%s",
-				len ? ", " : "", all[i].name);
+		text_append(names, sizeof(names), "%s%s", *names ? ", " : "",
+			    all[i].name);
 	}
 	if (store->kept)
 		log_warning(store->log,

@@ -126,16 +126,22 @@ static void text_pair(const void *value, const struct group_text *to)
 
 /* ---- Flows ---------------------------------------------------------------------- */
 
+static void set_ends(struct tuple_value *tuple, const uint8_t src[16],
+		     uint16_t src_port, const uint8_t dst[16], uint16_t dst_port)
+{
+	memcpy(tuple->src, src, sizeof(tuple->src));
+	memcpy(tuple->dst, dst, sizeof(tuple->dst));
+	tuple->src_port = src_port;
+	tuple->dst_port = dst_port;
+}
+
 static void fill_tuple(const struct group_part *part, void *value)
 {
 	const struct netobs_flow *flow = part->flow;
 	struct tuple_value *tuple = value;
 
-	memcpy(tuple->src, flow->src, sizeof(tuple->src));
-	memcpy(tuple->dst, flow->dst, sizeof(tuple->dst));
+	set_ends(tuple, flow->src, flow->src_port, flow->dst, flow->dst_port);
 	tuple->has_ports = !!(flow->has & NETOBS_HAS_PORTS);
-	tuple->src_port = flow->src_port;
-	tuple->dst_port = flow->dst_port;
 	tuple->proto = flow->proto;
 }
 
@@ -183,15 +189,6 @@ static uint64_t conversation_of(const struct netobs_flow *flow)
 					       flow->icmp_code) :
 				    flow->dst_port,
 		.proto = flow->proto });
-}
-
-static void set_ends(struct tuple_value *tuple, const uint8_t src[16],
-		     uint16_t src_port, const uint8_t dst[16], uint16_t dst_port)
-{
-	memcpy(tuple->src, src, sizeof(tuple->src));
-	memcpy(tuple->dst, dst, sizeof(tuple->dst));
-	tuple->src_port = src_port;
-	tuple->dst_port = dst_port;
 }
 
 /* The client's tuple: that of the server's packets is reversed. */

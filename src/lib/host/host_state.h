@@ -78,7 +78,7 @@ struct host {
 	uint32_t n_netns;
 	struct host_listener *listeners;
 	bool forwards_unseen; /* some namespace does */
-	bool looks_beyond; /* namespaces that are not followed are listed, see peers.h */
+	bool looks_beyond; /* namespaces that are not followed are listed, see peers.c */
 	uint32_t n_beyond;  /* number of these namespaces */
 	uint16_t refreshed; /* the namespace that beyond_refresh() listed last */
 	struct overlays overlays;

@@ -20,7 +20,7 @@
  * already; if none is, this is the first sight. If some are, or if more than one way
  * leads to the point, observe.h decides for each flow.
  *
- * Namespaces that no interface of ours is in are known as far as links lead (peers.h). A copy that
+ * Namespaces that no interface of ours is in are known as far as links lead (peers.c). A copy that
  * a bridge sends by each of several ports was seen when it came in; if it came in unseen, the flow
  * decides as well.
  *

@@ -2,6 +2,7 @@
 #include "containers.h"
 
 #include "base/json_reader.h"
+#include "base/text.h"
 #include "base/util.h"
 
 #include <dirent.h>
@@ -352,13 +353,11 @@ void container_files_close(struct container_files *files)
 void container_places_text(const struct container_files *files, char *to,
 			   size_t size)
 {
-	size_t len = 0;
-
-	for (uint32_t i = 0; i < files->n_places && len < size; i++)
+	*to = '\0';
+	for (uint32_t i = 0; i < files->n_places; i++)
 		if (files->places[i].is_dir != is_remapped)
-			len += (size_t)snprintf(to + len, size - len, "%s/%s",
-						len ? ", " : "",
-						files->places[i].path);
+			text_append(to, size, "%s/%s", *to ? ", " : "",
+				    files->places[i].path);
 }
 
 /* ---- Directories -------------------------------------------------------------------------- */

@@ -9,27 +9,14 @@ enum {
 	REFUSED_MAX = 64,
 };
 
-static bool grow_entries(struct batch *batch)
-{
-	uint32_t size = batch->size ? 2 * batch->size : SIZE_MIN;
-	struct entry *entries =
-		reallocarray(batch->entries, size, sizeof(*entries));
-	uint32_t *tried;
-
-	if (!entries)
-		return false;
-	batch->entries = entries;
-	tried = reallocarray(batch->tried, size, sizeof(*tried));
-	if (!tried)
-		return false;
-	batch->tried = tried;
-	batch->size = size;
-	return true;
-}
-
 bool batch_reserve(struct batch *batch, size_t len)
 {
-	return (batch->n < batch->size || grow_entries(batch)) &&
+	uint32_t size = batch->size;
+
+	return array_reserve(&batch->tried, batch->n, &size,
+			     sizeof(*batch->tried), SIZE_MIN) &&
+	       array_reserve(&batch->entries, batch->n, &batch->size,
+			     sizeof(*batch->entries), SIZE_MIN) &&
 	       buffer_reserve(&batch->text, len);
 }
 
