@@ -4,6 +4,8 @@
  * that keeps all samples. Frames go through the real programs, at times that the test
  * chooses. NETOBS_TEST_SEED repeats a run.
  */
+#include <netobs/alert.h>
+
 #include "lib_seed.h"
 #include "lib_test.h"
 
@@ -228,7 +230,7 @@ static void make_rule(struct told *rule, bool is_plain)
 		rule->limit ? 1000000000ULL / rule->limit * rule->limit : 0;
 	snprintf(rule->text, sizeof(rule->text),
 		 "%s > %llu%s for %u of %u hold %ums limit %u/s",
-		 alert_metric_name(rule->metric),
+		 netobs_alert_metric_name(rule->metric),
 		 (unsigned long long)rule->threshold_ns,
 		 rule->is_ratio ? " * baseline" : "ns", rule->needed,
 		 rule->among, hold_ms, rule->limit);

@@ -71,9 +71,6 @@ static inline bool alert_is_of_flows(unsigned int metric)
 /** The rule as programs compare it, without its slot and its filter. */
 struct alert_rule alert_rule_compile(const struct alert_spec *spec);
 
-/** @return the name of a metric, as in records: "app_latency"; NULL beyond the last */
-const char *alert_metric_name(unsigned int metric);
-
 /** @return a value of samples, in the unit of thresholds */
 uint64_t alert_value(unsigned int metric, uint32_t sample);
 

@@ -76,13 +76,6 @@ static const struct metric {
 			       SHARE_MAX, "99.9999%" },
 };
 
-const char *alert_metric_name(unsigned int metric)
-{
-	if (metric == ALERT_DROP_SHARE)
-		return "drop_share";
-	return metric < ALERT_RULE_METRICS ? metrics[metric].name : NULL;
-}
-
 /* ---- Words ------------------------------------------------------------------------ */
 
 struct reader {

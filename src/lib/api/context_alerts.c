@@ -263,8 +263,3 @@ int netobs_alert_counts_get(const struct netobs *ctx, uint32_t rule,
 				      delivered_of_others(ctx);
 	return sized_fill(ret_counts, &counts, sizeof(counts));
 }
-
-const char *netobs_alert_metric_name(unsigned int metric)
-{
-	return alert_metric_name(metric);
-}

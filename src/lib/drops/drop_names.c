@@ -406,39 +406,3 @@ enum netobs_drop_layer drop_layer(const char *cause, const char *function,
 		return NETOBS_DROP_LAYER_CAN;
 	return layer;
 }
-
-/* ---- Names -------------------------------------------------------------------------- */
-
-const char *netobs_drop_kind_name(unsigned int kind)
-{
-	static const char *const names[NETOBS_DROP_KINDS] = {
-		[NETOBS_DROP_LOSS] = "loss",
-		[NETOBS_DROP_UNSPECIFIED] = "unspecified",
-		[NETOBS_DROP_BENIGN] = "benign",
-	};
-
-	return kind < NETOBS_DROP_KINDS ? names[kind] : NULL;
-}
-
-const char *netobs_drop_layer_name(unsigned int layer)
-{
-	static const char *const names[NETOBS_DROP_LAYERS] = {
-		[NETOBS_DROP_LAYER_OTHER] = "other",
-		[NETOBS_DROP_LAYER_SOCKET] = "socket",
-		[NETOBS_DROP_LAYER_TCP] = "tcp",
-		[NETOBS_DROP_LAYER_UDP] = "udp",
-		[NETOBS_DROP_LAYER_ICMP] = "icmp",
-		[NETOBS_DROP_LAYER_IP] = "ip",
-		[NETOBS_DROP_LAYER_NETFILTER] = "netfilter",
-		[NETOBS_DROP_LAYER_NEIGHBOUR] = "neighbour",
-		[NETOBS_DROP_LAYER_BRIDGE] = "bridge",
-		[NETOBS_DROP_LAYER_TUNNEL] = "tunnel",
-		[NETOBS_DROP_LAYER_TC] = "tc",
-		[NETOBS_DROP_LAYER_XDP] = "xdp",
-		[NETOBS_DROP_LAYER_DEVICE] = "device",
-		[NETOBS_DROP_LAYER_XFRM] = "xfrm",
-		[NETOBS_DROP_LAYER_CAN] = "can",
-	};
-
-	return layer < NETOBS_DROP_LAYERS ? names[layer] : NULL;
-}

@@ -35,6 +35,9 @@ const struct names names_of_types[] = {
 			       names_of_##type[value] :      \
 			       NULL;                         \
 	}
+NAME_FUNCTION(netobs_alert_metric_name, Metric)
+NAME_FUNCTION(netobs_drop_kind_name, DropKind)
+NAME_FUNCTION(netobs_drop_layer_name, DropLayer)
 NAME_FUNCTION(netobs_session_ended_name, Ended)
 NAME_FUNCTION(netobs_session_by_name, By)
 NAME_FUNCTION(netobs_connection_state_name, State)
@@ -53,6 +56,8 @@ NAME_FUNCTION(netobs_lost_name, LostBy)
 _Static_assert(ARRAY_SIZE(names_of_Ended) == NETOBS_SESSION_ENDINGS &&
 		       ARRAY_SIZE(names_of_By) == NETOBS_SESSION_BY_KINDS &&
 		       ARRAY_SIZE(names_of_Metric) == NETOBS_ALERT_METRICS &&
+		       ARRAY_SIZE(names_of_DropKind) == NETOBS_DROP_KINDS &&
+		       ARRAY_SIZE(names_of_DropLayer) == NETOBS_DROP_LAYERS &&
 		       ARRAY_SIZE(names_of_TraceLayer) == NETOBS_TRACE_LAYERS &&
 		       ARRAY_SIZE(names_of_TracePoint) == NETOBS_TRACE_POINTS &&
 		       ARRAY_SIZE(names_of_JourneyPart) == NETOBS_JOURNEY_PARTS &&

@@ -3,6 +3,8 @@
  * Rules as text: random ones mean what they were made of, and errors name the place. In sets,
  * rules keep their slots. NETOBS_TEST_SEED repeats a run.
  */
+#include <netobs/alert.h>
+
 #include "lib_seed.h"
 #include "lib_test.h"
 
@@ -128,8 +130,9 @@ static void add_threshold(struct text *text, struct alert_spec *spec)
 
 	spec->metric = test_below(ALERT_RULE_METRICS);
 	add(text, "%s >",
-	    spec->metric == ALERT_DROP_SHARE ? "drops" :
-					       alert_metric_name(spec->metric));
+	    spec->metric == ALERT_DROP_SHARE ?
+		    "drops" :
+		    netobs_alert_metric_name(spec->metric));
 	if (spec->metric == ALERT_DROPS) {
 		spec->threshold = number;
 		add(text, "%u", number);
