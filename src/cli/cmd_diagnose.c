@@ -61,10 +61,9 @@ struct judged {
 };
 
 struct diagnose {
-	struct verb verb;
+	struct verb verb; /* without an observer: this host is not traced */
 	struct options options;
 	char *filter, *quoted; /* NULL: all connections */
-	struct netobs *tracer; /* NULL: this host is not traced */
 	struct record_source alerts, hosts[HOSTS_MAX];
 	struct record_reader reader; /* of files */
 	size_t n_hosts, reading;     /* reading: which host, or which file */
@@ -119,8 +118,8 @@ static int judge(struct diagnose *d, const struct judged *judged,
 /* The time to judge ends when this host stopped; if it has no turns, with the last one. */
 static int judge_last(struct diagnose *d)
 {
-	const int64_t until_ns = d->tracer && !d->first_host ? d->stopped_ns :
-							       d->last_ns;
+	const int64_t until_ns =
+		d->verb.observer && !d->first_host ? d->stopped_ns : d->last_ns;
 	const int64_t half_ns = d->first_ns ? (until_ns - d->first_ns) / 2 :
 					      INT64_MAX;
 	/* Of short files, half is the time before. */
@@ -248,7 +247,7 @@ static void follow_alert(struct diagnose *d, const struct netobs_alert *alert)
 
 	if (!room)
 		return;
-	service_trace_arm(d->tracer, alert, TRACED_MS);
+	service_trace_arm(d->verb.observer, alert, TRACED_MS);
 	if (d->options.is_collector || begin_judged(d, room) ||
 	    netobs_record_json(&alert->record, text, sizeof(text) - 1) < 0)
 		return;
@@ -340,15 +339,14 @@ static int begin_tracer(struct diagnose *d)
 	opts.on_record = on_record;
 	opts.on_log = verb_log;
 	opts.user = d;
-	r = netobs_trace_new(&opts, &d->tracer);
+	r = netobs_trace_new(&opts, &d->verb.observer);
 	if (r < 0)
 		d->verb.status = args_refusal_status(r);
 	else if (d->verb.is_stopping) /* by a signal that came before */
-		netobs_stop(d->tracer);
+		netobs_stop(d->verb.observer);
 	/* Programs run once the options are known to be right, and with all privileges. */
-	r = r ?: begin_sources(d) ?: netobs_start(d->tracer);
-	d->verb.fds[d->verb.n_fds++] = netobs_fd(d->tracer);
-	privileges_drop(&(struct args_list){ 0 }, KEEP_FILES | KEEP_PROCESSES);
+	r = r ?: begin_sources(d) ?: netobs_start(d->verb.observer);
+	privileges_drop(NULL, KEEP_FILES | KEEP_PROCESSES);
 	return r;
 }
 
@@ -399,7 +397,7 @@ static int dispatch_diagnose(void *object)
 	for (d->reading = 0; d->reading < d->n_hosts; d->reading++)
 		has_more |= record_source_read(&d->hosts[d->reading],
 					       take_record, d);
-	r = netobs_dispatch(d->tracer);
+	r = netobs_dispatch(d->verb.observer);
 	if (d->options.alerts &&
 	    record_source_read(&d->alerts, take_alert, d) + judge_alerts(d) == 0)
 		verb_stop(verb);
@@ -410,11 +408,6 @@ static int dispatch_diagnose(void *object)
 		       r;
 }
 
-static void stop_diagnose(void *object)
-{
-	netobs_stop(((struct diagnose *)object)->tracer);
-}
-
 static int finish_diagnose(void *object, int r)
 {
 	struct diagnose *d = object;
@@ -422,13 +415,12 @@ static int finish_diagnose(void *object, int r)
 	for (size_t i = 0; i < d->n_hosts; i++)
 		record_source_close(&d->hosts[i]);
 	record_source_close(&d->alerts);
-	if (r >= 0 && d->tracer)
-		tracer_report_left_out(command.name, d->tracer, false);
+	if (r >= 0 && d->verb.observer)
+		tracer_report_left_out(command.name, d->verb.observer, false);
 	if (r >= 0 && !d->options.is_collector && !d->options.alerts)
 		r = judge_last(d);
 	for (size_t i = 0; i < ALERTS_MAX; i++)
 		netobs_diagnosis_free(d->judged[i].diagnosis);
-	netobs_free(d->tracer);
 	return r;
 }
 
@@ -436,7 +428,6 @@ static const struct verb_ops diagnose_ops = {
 	.start = start_diagnose,
 	.prepare = prepare_diagnose,
 	.dispatch = dispatch_diagnose,
-	.stop = stop_diagnose,
 	.finish = finish_diagnose,
 };
 

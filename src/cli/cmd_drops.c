@@ -230,7 +230,6 @@ struct drops {
 	struct verb verb;
 	struct options options;
 	char *filter; /* NULL: all */
-	struct netobs *observer;
 	struct drop_rows rows;
 };
 
@@ -315,15 +314,13 @@ static int start_drops(void *object)
 		    .interval_ms = drops->options.interval_ms,
 		    .on_record = on_drop, .on_interval = on_interval,
 		    .on_log = verb_log, .user = drops);
-	const struct args_list none = { 0 };
-	int r = netobs_drops_new(&opts, &drops->observer);
+	int r = netobs_drops_new(&opts, &drops->verb.observer);
 
 	drops->verb.status = r < 0 ? args_refusal_status(r) : EXIT_FINE;
-	r = r ?: netobs_start(drops->observer);
+	r = r ?: netobs_start(drops->verb.observer);
 	if (r < 0)
 		return verb_fail(&drops->verb, "start", r);
-	drops->verb.fds[drops->verb.n_fds++] = netobs_fd(drops->observer);
-	privileges_drop(&none, KEEP_FILES);
+	privileges_drop(NULL, KEEP_FILES);
 	live_start(&drops->verb.live, !is_json(drops));
 	if (!drops->verb.live.is_screen)
 		live_say("drops", "waiting for drops");
@@ -334,22 +331,12 @@ static int start_drops(void *object)
 	return 0;
 }
 
-static int dispatch_drops(void *object)
-{
-	return netobs_dispatch(((struct drops *)object)->observer);
-}
-
-static void stop_drops(void *object)
-{
-	netobs_stop(((struct drops *)object)->observer);
-}
-
 static int print_left_out(void *object, int r)
 {
 	const struct drops *drops = object;
 	struct netobs_drops_stats stats = { .sz = sizeof(stats) };
 
-	netobs_drops_stats_get(drops->observer, &stats);
+	netobs_drops_stats_get(drops->verb.observer, &stats);
 	if (stats.lost_packets || stats.missed)
 		fprintf(stderr,
 			"netobsctl drops: not shown: %" PRIu64
@@ -361,8 +348,6 @@ static int print_left_out(void *object, int r)
 
 static const struct verb_ops drops_ops = {
 	.start = start_drops,
-	.dispatch = dispatch_drops,
-	.stop = stop_drops,
 	.finish = print_left_out,
 };
 
@@ -377,7 +362,6 @@ static int run_drops(struct drops *drops)
 		.duration_ms = drops->options.duration_ms,
 	};
 	status = verb_run(&drops->verb);
-	netobs_free(drops->observer);
 	drop_rows_clear(&drops->rows);
 	return status;
 }

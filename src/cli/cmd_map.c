@@ -132,11 +132,10 @@ static bool check_stdin(const struct map_options *wanted, enum action action)
 
 /* Mappings of a running service, of a context of its own, or of the kernel. */
 struct watch {
-	struct verb verb;
+	struct verb verb; /* without an observer: the kernel is asked, or the service */
 	const struct map_options *options;
 	struct netobs_mapping_query query; /* options->tuple, parsed */
 	bool has_service;
-	struct netobs *ctx; /* NULL: the kernel is asked, or the service */
 	struct mapping_list list;
 	int64_t due_ms; /* when the table is shown next; 0: not known yet */
 };
@@ -153,8 +152,8 @@ static int collect_of_context(struct watch *watch)
 	uint64_t cursor = 0;
 	int r;
 
-	while ((r = netobs_mappings(watch->ctx, &cursor, mapping_list_add,
-				    &watch->list)) > 0)
+	while ((r = netobs_mappings(watch->verb.observer, &cursor,
+				    mapping_list_add, &watch->list)) > 0)
 		;
 	return r;
 }
@@ -169,9 +168,10 @@ static int collect(struct watch *watch)
 		r = mapping_list_ask(&watch->list, watch->options->socket,
 				     watch->options->tuple, &watch->has_service);
 	else
-		r = watch->ctx ? collect_of_context(watch) :
-				 mapping_list_kernel(&watch->list,
-						     watch->options->netns);
+		r = watch->verb.observer ?
+			    collect_of_context(watch) :
+			    mapping_list_kernel(&watch->list,
+						watch->options->netns);
 	mapping_list_sort(&watch->list);
 	if (!r && watch->list.is_out_of_memory) {
 		fprintf(stderr, "netobsctl map: cannot keep all mappings: %s\n",
@@ -234,18 +234,16 @@ static int observe(struct watch *watch)
 	NETOBS_OPTS(netobs_opts, opts, .flags = NETOBS_NAT,
 		    .interval_ms = watch->options->interval_ms,
 		    .on_log = verb_log, .user = watch);
-	const struct args_list none = { 0 };
-	int r = netobs_new(&opts, &watch->ctx);
+	int r = netobs_new(&opts, &watch->verb.observer);
 
 	if (r < 0)
 		verb->status = args_refusal_status(r);
 	else if (verb->is_stopping)
 		return 1;
-	r = r ?: netobs_start(watch->ctx);
+	r = r ?: netobs_start(watch->verb.observer);
 	if (r < 0)
 		return verb_fail(verb, "start", r);
-	verb->fds[verb->n_fds++] = netobs_fd(watch->ctx);
-	privileges_drop(&none, KEEP_FILES | KEEP_PROGRAMS | KEEP_PROCESSES);
+	privileges_drop(NULL, KEEP_FILES | KEEP_PROGRAMS | KEEP_PROCESSES);
 	return 0;
 }
 
@@ -274,7 +272,7 @@ static int find_wait(void *object)
 	struct watch *watch = object;
 
 	if (watch->verb.is_stopping)
-		return watch->ctx ? -1 : 0;
+		return watch->verb.observer ? -1 : 0;
 	if (!watch->due_ms)
 		watch->due_ms = now_ms() + watch->options->interval_ms;
 	return left_ms(watch->due_ms);
@@ -285,7 +283,8 @@ static int dispatch_watch(void *object)
 {
 	struct watch *watch = object;
 	struct verb *verb = &watch->verb;
-	const int r = watch->ctx	? netobs_dispatch(watch->ctx) :
+	const int r = watch->verb.observer ?
+			      netobs_dispatch(watch->verb.observer) :
 		      verb->is_stopping ? -ECANCELED :
 					  0;
 	const int64_t now = now_ms();
@@ -303,16 +302,10 @@ static int dispatch_watch(void *object)
 	return -ECANCELED;
 }
 
-static void stop_watch(void *object)
-{
-	netobs_stop(((struct watch *)object)->ctx);
-}
-
 static const struct verb_ops map_ops = {
 	.start = start_watch,
 	.prepare = find_wait,
 	.dispatch = dispatch_watch,
-	.stop = stop_watch,
 };
 
 /* @return whether to ask the service at the socket */
@@ -343,7 +336,6 @@ static int mapping_watch(const struct map_options *wanted)
 	}
 	watch.list.query = &watch.query;
 	status = verb_run(&watch.verb);
-	netobs_free(watch.ctx);
 	mapping_list_clear(&watch.list);
 	return status;
 }

@@ -36,7 +36,6 @@ static const struct args_command command = {
 struct session {
 	struct verb verb;
 	struct sessions_config config;
-	struct netobs *sessions;
 	struct output_list outputs;
 	uint64_t left; /* records still to be printed */
 };
@@ -82,21 +81,19 @@ static int start_sessions(void *object)
 	struct verb *verb = &session->verb;
 	NETOBS_OPTS(netobs_sessions_opts, opts, .on_record = print_session,
 		    .on_log = verb_log, .user = session);
-	const struct args_list none = { 0 };
 	int r;
 
 	session_choice_fill(&session->config.choice, &opts);
-	r = netobs_sessions_new(&opts, &session->sessions);
+	r = netobs_sessions_new(&opts, &session->verb.observer);
 	if (r < 0) {
 		verb->status = args_refusal_status(r);
 		return verb_fail(verb, "use these options", r);
 	}
-	r = netobs_start(session->sessions);
+	r = netobs_start(session->verb.observer);
 	if (r < 0)
 		return verb_fail(verb, "start", r);
-	verb->fds[verb->n_fds++] = netobs_fd(session->sessions);
 	/* Outputs may start threads, which would keep more. */
-	privileges_drop(&none, KEEP_FILES);
+	privileges_drop(NULL, KEEP_FILES);
 	r = output_list_open(&session->outputs, NULL);
 	if (r == -EINVAL)
 		verb->status = EXIT_USAGE;
@@ -112,16 +109,11 @@ static int start_sessions(void *object)
 static int dispatch_sessions(void *object)
 {
 	struct session *session = object;
-	const int r = netobs_dispatch(session->sessions);
+	const int r = netobs_dispatch(session->verb.observer);
 
 	if (r)
 		output_list_interval(&session->outputs);
 	return r;
-}
-
-static void stop_sessions(void *object)
-{
-	netobs_stop(((struct session *)object)->sessions);
 }
 
 static int finish_sessions(void *object, int r)
@@ -130,10 +122,10 @@ static int finish_sessions(void *object, int r)
 	struct netobs_sessions_stats stats = { .sz = sizeof(stats) };
 	bool is_complete;
 
-	if (!session->sessions)
+	if (!session->verb.observer)
 		return r;
 	is_complete = output_list_close(&session->outputs);
-	netobs_sessions_stats_get(session->sessions, &stats);
+	netobs_sessions_stats_get(session->verb.observer, &stats);
 	if (session->config.stats)
 		fprintf(stderr,
 			"{\"ended\":%" PRIu64 ",\"reported\":%" PRIu64
@@ -148,7 +140,6 @@ static int finish_sessions(void *object, int r)
 static const struct verb_ops sessions_ops = {
 	.start = start_sessions,
 	.dispatch = dispatch_sessions,
-	.stop = stop_sessions,
 	.finish = finish_sessions,
 };
 
@@ -173,7 +164,6 @@ int cmd_sessions(int argc, char **argv)
 	if (result == ARGS_RUN)
 		result = parse_outputs(&session);
 	status = result == ARGS_RUN ? verb_run(&session.verb) : (int)result;
-	netobs_free(session.sessions);
 	output_list_free(&session.outputs);
 	args_list_clear(&config->output_specs);
 	return status;

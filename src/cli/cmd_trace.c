@@ -83,9 +83,8 @@ struct watch {
 	struct verb verb;
 	struct options options;
 	char *filter; /* NULL: all connections */
-	struct netobs *trace;
 	struct alert_rules rules;
-	struct netobs *observer; /* of alerts; NULL: there are no rules */
+	struct netobs *alerts; /* observer of these; NULL: there are no rules */
 	struct trace_outputs outputs;
 	enum netobs_record_type counted; /* by --count */
 	int64_t drawn_ms;		 /* when the summary was, on a screen */
@@ -135,7 +134,8 @@ static void on_record(const struct netobs_record *record, void *user)
 	bool is_shown;
 
 	if (record->type == NETOBS_RECORD_ALERT && alert->protocol == IPPROTO_TCP)
-		service_trace_arm(watch->trace, alert, watch->options.for_ms);
+		service_trace_arm(watch->verb.observer, alert,
+				  watch->options.for_ms);
 	if (is_full(watch))
 		return;
 	is_shown = add_record(watch, record);
@@ -160,9 +160,9 @@ static int make_observer(struct watch *watch)
 		return 0;
 	if (alert_rules_need_drops(&watch->rules))
 		opts.flags |= NETOBS_DROPS;
-	err = netobs_new(&opts, &watch->observer);
+	err = netobs_new(&opts, &watch->alerts);
 	if (!err)
-		err = netobs_alerts_set(watch->observer, watch->rules.list,
+		err = netobs_alerts_set(watch->alerts, watch->rules.list,
 					watch->rules.n);
 	return err;
 }
@@ -207,17 +207,12 @@ static int dispatch_trace(void *object)
 	struct watch *watch = object;
 	int r = 0;
 
-	if (watch->observer && !watch->verb.is_stopping)
-		r = netobs_dispatch(watch->observer);
-	r = r < 0 ? r : netobs_dispatch(watch->trace);
+	if (watch->alerts && !watch->verb.is_stopping)
+		r = netobs_dispatch(watch->alerts);
+	r = r < 0 ? r : netobs_dispatch(watch->verb.observer);
 	if (r)
 		flush_output(watch);
 	return r;
-}
-
-static void stop_watch(void *object)
-{
-	netobs_stop(((struct watch *)object)->trace);
 }
 
 static bool wants_netfilter(const struct watch *watch)
@@ -262,7 +257,6 @@ static int open_trace(struct watch *watch)
 	struct verb *verb = &watch->verb;
 	const struct options *wanted = &watch->options;
 	struct netobs_trace_opts opts = wanted->traced;
-	const struct args_list none = { 0 };
 	/* Open it before anything is attached: a FIFO may have to wait for a reader. */
 	int r = trace_outputs_make(&watch->outputs);
 
@@ -287,17 +281,17 @@ static int open_trace(struct watch *watch)
 		opts.records |= 1 << NETOBS_RECORD_JOURNEY;
 	opts.on_log = verb_log;
 	opts.user = watch;
-	r = make_observer(watch) ?: netobs_trace_new(&opts, &watch->trace);
+	r = make_observer(watch) ?:
+				   netobs_trace_new(&opts, &watch->verb.observer);
 	if (!r && watch->verb.is_stopping) /* by a signal that came before */
-		netobs_stop(watch->trace);
-	r = r ?: netobs_start(watch->trace);
-	if (!r && watch->observer)
-		r = netobs_start(watch->observer);
+		netobs_stop(watch->verb.observer);
+	r = r ?: netobs_start(watch->verb.observer);
+	if (!r && watch->alerts)
+		r = netobs_start(watch->alerts);
 	if (r < 0)
 		return verb_fail(verb, "start", r);
-	verb->fds[verb->n_fds++] = netobs_fd(watch->trace);
-	verb->fds[verb->n_fds++] = netobs_fd(watch->observer);
-	privileges_drop(wanted->rules.n ? &wanted->interfaces : &none,
+	verb->fds[verb->n_fds++] = netobs_fd(watch->alerts);
+	privileges_drop(wanted->rules.n ? &wanted->interfaces : NULL,
 			kept_privileges(watch));
 	/* Open outputs after dropping privileges: their threads would keep them. */
 	return trace_outputs_open(&watch->outputs);
@@ -313,8 +307,8 @@ static int start_trace(void *object)
 	if (r == -EINTR && verb->is_stopping)
 		return 1;
 	if (r < 0) {
-		verb->status = watch->trace ? EXIT_FAILED :
-					      args_refusal_status(r);
+		verb->status = watch->verb.observer ? EXIT_FAILED :
+						      args_refusal_status(r);
 		return r;
 	}
 	live_start(&verb->live, watch->outputs.has_summary &&
@@ -348,7 +342,7 @@ static int finish_trace(void *object, int r)
 	struct watch *watch = object;
 
 	if (watch->has_started)
-		tracer_report_left_out(command.name, watch->trace, true);
+		tracer_report_left_out(command.name, watch->verb.observer, true);
 	if (!r)
 		r = end_report(watch);
 	return trace_outputs_close(&watch->outputs) ? r : -EIO;
@@ -358,7 +352,6 @@ static const struct verb_ops trace_ops = {
 	.start = start_trace,
 	.prepare = prepare_trace,
 	.dispatch = dispatch_trace,
-	.stop = stop_watch,
 	.finish = finish_trace,
 };
 
@@ -403,9 +396,8 @@ static int run_trace(struct watch *watch)
 		trace_outputs_close(&watch->outputs);
 	else
 		status = verb_run(&watch->verb);
-	netobs_free(watch->observer);
+	netobs_free(watch->alerts);
 	alert_rules_clear(&watch->rules);
-	netobs_free(watch->trace);
 	return status;
 }
 

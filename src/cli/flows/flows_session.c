@@ -23,7 +23,6 @@ enum { MAX_NOTES = 100 };
 struct session {
 	struct verb verb;
 	struct flows_request *request;
-	struct netobs *ctx;
 	uint64_t left;	    /* records still to be printed */
 	bool are_rules_due; /* read the file of rules again */
 	bool has_alerts;    /* alerts were written since the last flush */
@@ -161,7 +160,8 @@ static int each_connection(void (*take)(const struct netobs_connection *, void *
 	uint64_t cursor = 0;
 	int r;
 
-	while ((r = netobs_connections(session->ctx, &cursor, take, arg)) > 0)
+	while ((r = netobs_connections(session->verb.observer, &cursor, take,
+				       arg)) > 0)
 		;
 	return r;
 }
@@ -171,7 +171,7 @@ static int open_outputs(struct session *session)
 	int r;
 
 	session->request->view.each_connection = each_connection;
-	r = output_list_open(&session->request->outputs, session->ctx);
+	r = output_list_open(&session->request->outputs, session->verb.observer);
 	if (r == -EINVAL)
 		session->verb.status = EXIT_USAGE;
 	return r;
@@ -227,7 +227,7 @@ static void begin_rules(struct session *session)
 	session->is_replacing = true;
 	*rules = session->next;
 	fill_flow_options(session, &opts); /* opts points to these */
-	r = netobs_change_begin(session->ctx, &opts);
+	r = netobs_change_begin(session->verb.observer, &opts);
 	*rules = before;
 	if (r < 0)
 		end_rules(session, r);
@@ -235,8 +235,9 @@ static void begin_rules(struct session *session)
 
 static void tend_rules(struct session *session)
 {
-	int r = session->is_replacing ? netobs_change_result(session->ctx) :
-					-EINPROGRESS;
+	int r = session->is_replacing ?
+			netobs_change_result(session->verb.observer) :
+			-EINPROGRESS;
 
 	if (r != -EINPROGRESS)
 		end_rules(session, r);
@@ -253,15 +254,10 @@ static int dispatch_flows(void *object)
 	if (signals_take_resize())
 		output_list_resize(&session->request->outputs);
 	session->are_rules_due |= signals_take_hangup();
-	r = netobs_dispatch(session->ctx);
+	r = netobs_dispatch(session->verb.observer);
 	flush_alerts(session);
 	tend_rules(session);
 	return r;
-}
-
-static void stop_flows(void *object)
-{
-	netobs_stop(((struct session *)object)->ctx);
 }
 
 /* An address that is in use is reported before programs are attached. */
@@ -272,7 +268,7 @@ static int open_metrics(struct session *session)
 	int r;
 
 	session->metrics_source = (struct metrics_source){
-		.ctx = session->ctx,
+		.ctx = session->verb.observer,
 		.outputs = request->outputs.list,
 		.n_outputs = request->outputs.n,
 		.rules = request->config.rules_path ? &request->config.rules :
@@ -319,7 +315,7 @@ static int observe_flows(void *object)
 	r = open_metrics(session);
 	if (r < 0)
 		return r;
-	r = netobs_start(session->ctx);
+	r = netobs_start(session->verb.observer);
 	if (r < 0)
 		return verb_fail(verb, "start", r);
 	/* Outputs may start threads, which would keep more. */
@@ -330,7 +326,6 @@ static int observe_flows(void *object)
 	malloc_trim(0); /* libbpf needed more to load programs */
 	if (r < 0)
 		return r;
-	verb->fds[verb->n_fds++] = netobs_fd(session->ctx);
 	verb->fds[verb->n_fds++] = metrics_fd(session->metrics);
 	verb->live.has_keys = output_list_needs_keys(&session->request->outputs);
 	if (verb->live.has_keys)
@@ -365,7 +360,8 @@ static int replay_files(void *object)
 	r = open_outputs(session);
 	if (r < 0)
 		return r;
-	r = netobs_replay_files(session->ctx, session->request->files.items,
+	r = netobs_replay_files(session->verb.observer,
+				session->request->files.items,
 				session->request->files.n);
 	if (r < 0 && r != -ECANCELED)
 		return verb_fail(&session->verb, "read the file", r);
@@ -389,16 +385,15 @@ static int finish_flows(void *object, int r)
 	is_complete = output_list_close(&session->request->outputs);
 	repeat_notes(session);
 	if (request->is_alerts)
-		flows_print_alerts(request, session->ctx);
+		flows_print_alerts(request, session->verb.observer);
 	else if (request->stats)
-		flows_print_stats(request, session->ctx);
+		flows_print_stats(request, session->verb.observer);
 	return is_complete ? r : -EIO;
 }
 
 static const struct verb_ops live_ops = {
 	.start = observe_flows,
 	.dispatch = dispatch_flows,
-	.stop = stop_flows,
 	.finish = finish_flows,
 };
 
@@ -406,7 +401,6 @@ static const struct verb_ops replay_ops = {
 	.start = replay_files,
 	.prepare = prepare_view,
 	.dispatch = dispatch_view,
-	.stop = stop_flows,
 	.finish = finish_flows,
 };
 
@@ -428,14 +422,15 @@ int flows_session(struct flows_request *request)
 	if (!check_outputs(&session))
 		return EXIT_USAGE;
 	fill_flow_options(&session, &opts);
-	r = netobs_new(&opts, &session.ctx);
+	r = netobs_new(&opts, &session.verb.observer);
 	if (r == 0 && request->is_alerts)
-		r = netobs_alerts_set(session.ctx, request->config.alerts.list,
+		r = netobs_alerts_set(session.verb.observer,
+				      request->config.alerts.list,
 				      request->config.alerts.n);
 	if (r < 0)
 		verb_fail(&session.verb, "use these options", r);
 	status = r < 0 ? args_refusal_status(r) : verb_run(&session.verb);
-	netobs_free(session.ctx);
+	netobs_free(session.verb.observer);
 	rules_clear(&session.next);
 	return status;
 }

@@ -169,7 +169,6 @@ static int start_host(void *object)
 	struct host_watch *watch = object;
 	struct verb *verb = &watch->verb;
 	NETOBS_OPTS(netobs_services_opts, opts, .max_edges = 0);
-	const struct args_list none = { 0 };
 	const uint64_t names = watch->options->container_names ?
 				       NETOBS_PROCESSES | NETOBS_CONTAINER_NAMES :
 				       0;
@@ -184,7 +183,7 @@ static int start_host(void *object)
 	r = netobs_services_new(&opts, &watch->services);
 	if (r < 0)
 		return verb_fail(verb, "start", r);
-	privileges_drop(&none, KEEP_FILES | KEEP_PROGRAMS | KEEP_PROCESSES);
+	privileges_drop(NULL, KEEP_FILES | KEEP_PROGRAMS | KEEP_PROCESSES);
 	verb->fds[FD_FLOWS] = netobs_fd(watch->ctx);
 	verb->fds[FD_SESSIONS] = watch->sessions ? netobs_fd(watch->sessions) :
 						   -1;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <netobs/netobs.h>
+
 #include "base/clock_ms.h"
 #include "base/util.h"
 #include "keys.h"
@@ -12,14 +14,22 @@
 #include "print.h"
 #include "screen.h"
 
-enum { FD_KEYS, FD_STDOUT, FD_OTHERS };
+enum { FD_KEYS, FD_STDOUT, FD_OBSERVER, FD_OTHERS };
+
+static void stop_observers(struct verb *verb)
+{
+	if (verb->ops->stop)
+		verb->ops->stop(verb);
+	else
+		netobs_stop(verb->observer);
+}
 
 void verb_stop(void *object)
 {
 	struct verb *verb = object;
 
 	if (!verb->is_stopping)
-		verb->ops->stop(verb);
+		stop_observers(verb);
 	verb->is_stopping = true;
 }
 
@@ -67,6 +77,10 @@ static nfds_t fill_fds(const struct verb *verb, struct pollfd *fds)
 	fds[FD_KEYS] = (struct pollfd){ .fd = keys_fd(), .events = POLLIN };
 	fds[FD_STDOUT] = (struct pollfd){
 		.fd = watches_stdout(verb) ? STDOUT_FILENO : -1,
+	};
+	fds[FD_OBSERVER] = (struct pollfd){
+		.fd = verb->observer ? netobs_fd(verb->observer) : -1,
+		.events = POLLIN,
 	};
 	for (size_t i = 0; i < count_outputs(verb); i++)
 		fds[n++] = (struct pollfd){
@@ -133,13 +147,14 @@ static int loop(struct verb *verb)
 
 	verb->deadline_ms = verb->duration_ms ? now_ms() + verb->duration_ms : 0;
 	if (verb->is_stopping) /* a signal came before there was an observer */
-		verb->ops->stop(verb);
+		stop_observers(verb);
 	while (r >= 0 || r == -EINTR) {
 		const int wait_ms = find_wait_ms(verb);
 
 		if (signals_poll(fds, fill_fds(verb, fds), wait_ms) > 0)
 			look_at_fds(verb, fds);
-		r = verb->ops->dispatch(verb);
+		r = verb->ops->dispatch ? verb->ops->dispatch(verb) :
+					  netobs_dispatch(verb->observer);
 		if ((verb->outputs && output_list_has_failed(verb->outputs)) ||
 		    (verb->deadline_ms && now_ms() >= verb->deadline_ms))
 			verb_stop(verb);
@@ -162,6 +177,7 @@ int verb_run(struct verb *verb)
 	if (verb->ops->finish)
 		r = verb->ops->finish(verb, r);
 	signals_release();
+	netobs_free(TAKE_PTR(verb->observer));
 	if (verb->write_error && verb->write_error != -EPIPE)
 		r = verb->write_error;
 	return verb->status ?: r < 0 ? EXIT_FAILED : EXIT_FINE;

@@ -17,11 +17,15 @@ struct verb_ops {
 	int (*start)(void *object);
 	/** Run before each wait. May be NULL. @return milliseconds to wait at most; -1: no limit */
 	int (*prepare)(void *object);
-	/** Run after each wait. @return >= 0 or -EINTR; -ECANCELED: it has ended; < 0: it failed */
+	/**
+	 * Run after each wait. NULL: the observer's netobs_dispatch().
+	 *
+	 * @return >= 0 or -EINTR; -ECANCELED: it has ended; < 0: it failed
+	 */
 	int (*dispatch)(void *object);
 	/*
 	 * End the observers, after which dispatch() returns -ECANCELED. Safe in a signal handler, more
-	 * than once, and before and during start().
+	 * than once, and before and during start(). NULL: the observer's netobs_stop().
 	 */
 	void (*stop)(void *object);
 	/**
@@ -36,10 +40,11 @@ struct verb_ops {
 struct verb {
 	const struct verb_ops *ops;
 	const char *name;
-	uint32_t verbose;	     /* how often -v was given */
-	uint32_t duration_ms;	     /* 0: no limit */
+	uint32_t verbose;     /* how often -v was given */
+	uint32_t duration_ms; /* 0: no limit */
+	struct netobs *observer; /* made by start(), waited for, and freed at the end; or NULL */
 	struct output_list *outputs; /* opened by start(); NULL: none */
-	int fds[VERB_FDS]; /* to wait for, beside outputs and keys; -1: none */
+	int fds[VERB_FDS]; /* to wait for beside it, outputs and keys; -1: none */
 	size_t n_fds;
 	struct live live;
 	bool watches_stdout; /* although no output of @outputs writes to it */

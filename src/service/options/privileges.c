@@ -14,7 +14,7 @@
 
 static bool has_netns(const struct args_list *interfaces)
 {
-	for (size_t i = 0; i < interfaces->n; i++)
+	for (size_t i = 0; interfaces && i < interfaces->n; i++)
 		if (!strncmp(interfaces->items[i], "netns:", strlen("netns:")))
 			return true;
 	return false;

@@ -14,7 +14,7 @@ enum privileges_kept {
 
 /*
  * Drop the privileges that are not needed once programs are attached. Privileges to follow
- * @interfaces, and those in @keep, are kept. A process without privileges stays as it is.
+ * @interfaces, which may be NULL, and those in @keep, are kept. A process without privileges stays as it is.
  */
 void privileges_drop(const struct args_list *interfaces, unsigned int keep);
 
