@@ -201,11 +201,7 @@ static void put_flow(const struct netobs_drop *drop, char *buf, size_t size)
 	_(type, NETNS, "NETNS", right, 0, 0, 1,                                \
 	  snprintf(buf, size, "%" PRIu32, row->netns_inode))
 
-/* clang-format off */
-DROP_COLUMNS(TABLE_TEXT, struct netobs_drop)
-
-static const struct column drop_columns[] = { DROP_COLUMNS(TABLE_COLUMN, ) };
-/* clang-format on */
+TABLE(drop_columns, DROP_COLUMNS, struct netobs_drop);
 
 /**
  * @param most   rows to print; 0: all

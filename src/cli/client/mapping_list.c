@@ -272,11 +272,7 @@ static void put_time(struct json_value ms, char *buf, size_t size)
 	_(type, LAST, "LAST PACKET", left, 0, 0, 1,                       \
 	  put_time(value_of(row, "TimeFlowEndMs"), buf, size))
 
-/* clang-format off */
-MAPPING_COLUMNS(TABLE_TEXT, struct mapping_row)
-
-static const struct column mapping_columns[] = { MAPPING_COLUMNS(TABLE_COLUMN, ) };
-/* clang-format on */
+TABLE(mapping_columns, MAPPING_COLUMNS, struct mapping_row);
 
 void mapping_list_print_table(const struct mapping_list *list, uint32_t most,
 			      uint32_t width)

@@ -114,11 +114,7 @@ static void put_service(char *buf, size_t size, const struct netobs_edge *edge)
 	_(type, HOSTS, "HOSTS", right, 0, 0, 1,                                \
 	  KNOWN_IF(row->edge.hosts, snprintf(buf, size, "%u", row->edge.hosts)))
 
-/* clang-format off */
-SERVICES_COLUMNS(TABLE_TEXT, struct services_row)
-
-static const struct column services_columns[] = { SERVICES_COLUMNS(TABLE_COLUMN, ) };
-/* clang-format on */
+TABLE(services_columns, SERVICES_COLUMNS, struct services_row);
 
 static size_t count_rows(const struct services_view *view)
 {

@@ -69,11 +69,7 @@ static void put_share(char *buf, size_t size, const struct summary_row *row)
 	_(type, LONGEST, "MAX", right, 0, 0, 1,                               \
 	  put_time(buf, size, time_of(row)->max_ns))
 
-/* clang-format off */
-SUMMARY_COLUMNS(TABLE_TEXT, struct summary_row)
-
-static const struct column summary_columns[] = { SUMMARY_COLUMNS(TABLE_COLUMN, ) };
-/* clang-format on */
+TABLE(summary_columns, SUMMARY_COLUMNS, struct summary_row);
 
 /* A part that took no time at all, in no journey, is none that these journeys have. */
 static bool has_row(const struct netobs_journey_sums *sums, unsigned int series)

@@ -283,11 +283,7 @@ static void put_interface(const struct conn *conn, char *buf, size_t size)
 	_(type, PROCESS, "PROCESS", left, 0, 12, 24,                            \
 	  snprintf(buf, size, "%s", row->process))
 
-/* clang-format off */
-CONNS_COLUMNS(TABLE_TEXT, struct conn)
-
-static const struct column conns_columns[] = { CONNS_COLUMNS(TABLE_COLUMN, ) };
-/* clang-format on */
+TABLE(conns_columns, CONNS_COLUMNS, struct conn);
 
 #define CONNS_ID(type, name, ...) CONN_##name,
 

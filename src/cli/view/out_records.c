@@ -69,11 +69,7 @@ static void put_rule(char *buf, size_t size, const struct netobs_alert *alert)
 	  snprintf(buf, size, "%s", *row->interface ? row->interface : "-"))  \
 	_(type, ALERT_RULE, "RULE", left, 0, 18, 24, put_rule(buf, size, row))
 
-/* clang-format off */
-ALERTS_COLUMNS(TABLE_TEXT, struct netobs_alert)
-
-static const struct column alert_columns[] = { ALERTS_COLUMNS(TABLE_COLUMN, ) };
-/* clang-format on */
+TABLE(alert_columns, ALERTS_COLUMNS, struct netobs_alert);
 
 static int open_alerts(struct output *output)
 {
@@ -140,11 +136,7 @@ static uint64_t received_data(const struct netobs_session *session)
 	  snprintf(buf, size, "%s",                                             \
 		   netobs_session_ended_name(row->ended) ?: "-"))
 
-/* clang-format off */
-SESSIONS_COLUMNS(TABLE_TEXT, struct netobs_session)
-
-static const struct column session_columns[] = { SESSIONS_COLUMNS(TABLE_COLUMN, ) };
-/* clang-format on */
+TABLE(session_columns, SESSIONS_COLUMNS, struct netobs_session);
 
 static int open_sessions(struct output *output)
 {

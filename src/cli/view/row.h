@@ -40,8 +40,8 @@ struct column {
 /*
  * A table's columns are described once, in a list of
  * _(type, name, heading, align, leave, least, width, text), from left to right: @text writes what
- * the record @row, of @type, has in it to @buf of @size. The list is expanded twice, to functions
- * by TABLE_TEXT and to the columns by TABLE_COLUMN.
+ * the record @row, of @type, has in it to @buf of @size. TABLE(name, list, type) expands the list
+ * twice: to functions by TABLE_TEXT, and to an array of columns by TABLE_COLUMN.
  */
 #define TABLE_PUT(type, name, text)                                        \
 	static void put_##name(const struct layout *layout,                \
@@ -60,6 +60,11 @@ struct column {
 #define TABLE_IS_RIGHT_right true
 #define TABLE_COLUMN(type, name, heading, align, leave, least, width, text) \
 	{ 0, heading, TABLE_IS_RIGHT_##align, leave, least, width, 0, put_##name },
+/* clang-format off */
+#define TABLE(name, list, type)  \
+	list(TABLE_TEXT, type)   \
+	static const struct column name[] = { list(TABLE_COLUMN, ) }
+/* clang-format on */
 
 struct layout {
 	const struct by *by;
