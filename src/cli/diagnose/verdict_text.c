@@ -6,7 +6,6 @@
 
 #include "base/util.h"
 #include "cli/view/print.h"
-#include "verdict_words.h"
 #include "service/text/human.h"
 
 enum {
@@ -17,6 +16,54 @@ enum {
 };
 
 #define DAY_NS (86400 * UINT64_C(1000000000))
+
+/* ---- Words ----------------------------------------------------------------------------- */
+
+/* By cause: what of a host is to blame, and what happens. */
+static const char *const words[NETOBS_CAUSES][2] = {
+	{ "", "it takes longer" },
+	{ "'s process", "thinks before it writes" },
+	{ "'s process", "leaves bytes unread" },
+	{ "'s process", "is stopped" },
+	{ "'s process", "does not accept connections" },
+	{ "'s CPU", "waits for one" },
+	{ "'s kernel", "TCP, IP or drivers take longer" },
+	{ "'s send buffer", "it is full" },
+	{ "'s receive buffer", "it is full" },
+	{ "'s queue", "bytes wait in the qdisc" },
+	{ "'s kernel", "it drops packets" },
+	{ "'s conntrack", "the table of connections is full" },
+	{ "", "the way takes longer" },
+	{ "", "other flows fill the last link" },
+	{ "", "bytes are lost" },
+	{ "", "packets overtake each other" },
+	{ "", "only large packets are lost" },
+	{ "", "the link goes down" },
+};
+
+/* By place: its name in the table, NULL: that of the host; and the end that it belongs to. */
+static const struct {
+	const char *label;
+	int end; /* -1: it is between both */
+} places[NETOBS_PLACES] = {
+	{ "", -1 },  { "client", 0 }, { NULL, 0 },	{ "network", -1 },
+	{ NULL, 1 }, { "server", 1 }, { "beyond", -1 },
+};
+
+/* In the order of enum netobs_verdict_missing. */
+static const char *const kinds[] = { "records of the other host",
+				     "turns before",
+				     "turns",
+				     "what threads did",
+				     "what kept TCP from sending",
+				     "counters of hosts",
+				     "who filled queues",
+				     "tracepoints",
+				     "a bound of the clocks",
+				     "some of many turns",
+				     "the first bytes of turns" };
+
+/* ---- A page ---------------------------------------------------------------------------- */
 
 struct end {
 	char name[64];	  /* of the host, or its address */
