@@ -43,47 +43,33 @@ int context_check_options(const struct netobs_opts *opts, const struct log *log)
 				 1 << NETOBS_RECORD_ALERT |
 				 1 << NETOBS_RECORD_MAPPING;
 
-	if ((unsigned int)opts->direction >= NETOBS_DIRECTIONS) {
+	if ((unsigned int)opts->direction >= NETOBS_DIRECTIONS)
 		log_error(log, "direction: %u is none of enum netobs_direction",
 			  opts->direction);
-		return -EINVAL;
-	}
-	if (opts->attach_order > NETOBS_ATTACH_LAST) {
+	else if (opts->attach_order > NETOBS_ATTACH_LAST)
 		log_error(log, "attach_order: %u is not known",
 			  opts->attach_order);
-		return -EINVAL;
-	}
-	if (opts->sampling_mode > NETOBS_SAMPLE_FLOWS) {
+	else if (opts->sampling_mode > NETOBS_SAMPLE_FLOWS)
 		log_error(log,
 			  "sampling_mode: %u is none of enum netobs_sampling",
 			  opts->sampling_mode);
-		return -EINVAL;
-	}
-	if (opts->flags & ~flags) {
+	else if (opts->flags & ~flags)
 		log_error(log, "flags: 0x%llx is not known",
 			  (unsigned long long)(opts->flags & ~flags));
-		return -EINVAL;
-	}
-	if (opts->records & ~records) {
+	else if (opts->records & ~records)
 		log_error(log, "records: 0x%llx is not of a context",
 			  (unsigned long long)(opts->records & ~records));
-		return -EINVAL;
-	}
-	if (opts->rtt > 1) {
+	else if (opts->rtt > 1)
 		log_error(log, "rtt: %u is neither 0 nor 1", opts->rtt);
-		return -EINVAL;
-	}
-	if (opts->max_connections > STORE_CONNECTIONS_MAX) {
+	else if (opts->max_connections > STORE_CONNECTIONS_MAX)
 		log_error(log, "max_connections: %u is more than %d",
 			  opts->max_connections, STORE_CONNECTIONS_MAX);
-		return -EINVAL;
-	}
-	if (opts->interval_ms < INTERVAL_MIN_MS) {
+	else if (opts->interval_ms < INTERVAL_MIN_MS)
 		log_error(log, "interval_ms: %u is less than %d",
 			  opts->interval_ms, INTERVAL_MIN_MS);
-		return -EINVAL;
-	}
-	return 0;
+	else
+		return 0;
+	return -EINVAL;
 }
 
 static bool is_other_text(const char *from, const char *to)
