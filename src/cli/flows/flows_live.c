@@ -45,18 +45,6 @@ static void live_report(const struct live *live, const char *what)
 
 /* ---- Records ------------------------------------------------------------------------ */
 
-static void pass_on(struct live *live, const char *line)
-{
-	const size_t len = strlen(line);
-	char *room = stream_room(&live->stream, len + 1);
-
-	if (!room)
-		return;
-	memcpy(room, line, len);
-	room[len] = '\n';
-	stream_advance(&live->stream, len + 1);
-}
-
 /* @return the error of the writer to standard output: 0, or why it cannot write */
 static int *output_error(struct live *live)
 {
@@ -101,7 +89,7 @@ static int take_line(struct live *live, const char *line)
 		take_interval(live, interval);
 	} else if (live->is_passed_on) {
 		live->left--;
-		pass_on(live, line);
+		stream_print(&live->stream, "%s\n", line);
 	} else {
 		live->left--;
 		flow = netobs_flow_reader_read(live->reader, line);

@@ -138,19 +138,14 @@ static void groups_write_object(struct output *output,
 				const struct netobs_group *group, int64_t at_ns)
 {
 	const struct table *table = output->state;
-	char *line = stream_room(&output->stream, NETOBS_GROUP_JSON_MAX + 1);
-	int len;
+	char text[NETOBS_GROUP_JSON_MAX];
+	const int len = netobs_group_json(table->view.groups, group, at_ns,
+					  text, sizeof(text));
 
-	if (!line)
-		return;
-	len = netobs_group_json(table->view.groups, group, at_ns, line,
-				NETOBS_GROUP_JSON_MAX);
-	if (len < 0) {
+	if (len < 0)
 		output->stream.error = len;
-		return;
-	}
-	line[len] = '\n';
-	stream_advance(&output->stream, (size_t)len + 1);
+	else
+		stream_print(&output->stream, "%s\n", text);
 }
 
 static void groups_write_all(struct output *output)

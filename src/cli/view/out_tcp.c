@@ -91,13 +91,6 @@ static void tcp_layout(const struct tcp *tcp, struct layout *ret_layout)
 	ret_layout->rate_ns = tcp->conns.took_ns;
 }
 
-static void tcp_ignore_flow(struct output *output,
-			    const struct netobs_record *record)
-{
-	(void)output;
-	(void)record;
-}
-
 static int tcp_open(struct output *output)
 {
 	struct tcp *tcp = calloc(1, sizeof(*tcp));
@@ -151,15 +144,10 @@ static void tcp_write_table(struct output *output)
 static void tcp_write_json(const struct netobs_connection *connection, void *arg)
 {
 	struct output *output = arg;
-	char *line = stream_room(&output->stream, NETOBS_CONNECTION_JSON_MAX + 1);
-	int len = line ? netobs_connection_json(connection, line,
-						NETOBS_CONNECTION_JSON_MAX) :
-			 -ENOMEM;
+	char text[NETOBS_CONNECTION_JSON_MAX];
 
-	if (len < 0)
-		return;
-	line[len] = '\n';
-	stream_advance(&output->stream, (size_t)len + 1);
+	if (netobs_connection_json(connection, text, sizeof(text)) > 0)
+		stream_print(&output->stream, "%s\n", text);
 }
 
 static void tcp_print(struct output *output)
@@ -199,7 +187,6 @@ static void tcp_end_lines(struct output *output)
 
 const struct output_kind output_tcp_lines = {
 	.open = tcp_open,
-	.record = tcp_ignore_flow,
 	.interval = tcp_print_interval,
 	.close = tcp_end_lines,
 };
@@ -330,7 +317,6 @@ static void tcp_end_screen(struct output *output)
 
 const struct output_kind output_tcp = {
 	.open = tcp_open_screen,
-	.record = tcp_ignore_flow,
 	.interval = tcp_show_interval,
 	.fd = screen_names_fd,
 	.ready = screen_take_names,

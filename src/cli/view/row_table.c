@@ -50,14 +50,10 @@ struct row_table {
 void layout_write(const struct layout *layout, struct output *output,
 		  const struct cells *cells, int width)
 {
-	char *line = stream_room(&output->stream, ROW_LINE_MAX + 1);
-	size_t len;
+	char line[ROW_LINE_MAX];
 
-	if (!line)
-		return;
-	len = layout_line(layout, cells, width, line);
-	line[len] = '\n';
-	stream_advance(&output->stream, len + 1);
+	layout_line(layout, cells, width, line);
+	stream_print(&output->stream, "%s\n", line);
 }
 
 void layout_write_rows(const struct layout *layout, struct output *output,

@@ -136,7 +136,8 @@ void output_record(struct output *output, const struct netobs_record *record)
 		netobs_sink_write(output->sink, record);
 		return;
 	}
-	output->kind->record(output, record);
+	if (output->kind->record)
+		output->kind->record(output, record);
 	take_stream_error(output);
 }
 

@@ -49,7 +49,7 @@ struct netobs_sink;
 struct output;
 struct view_options; /* of tables and screens: the service has none */
 
-/* Shows records on standard output; all but record may be NULL. The service has none. */
+/* Shows records on standard output; all may be NULL. The service has none. */
 struct output_kind {
 	int (*open)(struct output *output);
 	void (*record)(struct output *output, const struct netobs_record *record);
