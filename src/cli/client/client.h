@@ -3,6 +3,7 @@
 #ifndef NETOBS_CLI_CLIENT_CLIENT_H
 #define NETOBS_CLI_CLIENT_CLIENT_H
 
+#include "base/buffer.h"
 #include "base/json_reader.h"
 #include "service/control/control.h"
 
@@ -16,8 +17,8 @@ struct control_connection {
 	int fd;
 	int answer_ms; /* in which the answer has to come */
 	bool may_lack; /* not to be printed: the service does not have that */
-	char *buf;     /* received lines, from @start to @end */
-	size_t start, end, size;
+	struct buffer bytes; /* received lines, those that are not taken yet from @start on */
+	size_t start;
 };
 
 /**

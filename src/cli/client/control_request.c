@@ -21,7 +21,7 @@
 enum {
 	ANSWER_MS = 20000,
 	CHANGE_MS = 120000, /* a service may have thousands of interfaces to change */
-	BUFFER_FIRST = 64 << 10,
+	CHUNK = 64 << 10, /* bytes to receive at once, at least */
 };
 
 __attribute__((format(printf, 2, 3))) static void
@@ -140,7 +140,7 @@ int control_connect(struct control_connection *ret_connection, const char *verb,
 void control_disconnect(struct control_connection *connection)
 {
 	close_fd(&connection->fd);
-	free(TAKE_PTR(connection->buf));
+	buffer_free(&connection->bytes);
 }
 
 /* ---- Receiving -------------------------------------------------------------------- */
@@ -148,11 +148,12 @@ void control_disconnect(struct control_connection *connection)
 /* @return the next line, without its end; NULL: it has not come whole */
 static char *take_line(struct control_connection *connection)
 {
-	char *line = connection->buf + connection->start, *end;
+	const struct buffer *bytes = &connection->bytes;
+	char *line = bytes->bytes + connection->start, *end;
 
-	if (!connection->buf)
+	if (!bytes->bytes)
 		return NULL;
-	end = memchr(line, '\n', connection->end - connection->start);
+	end = memchr(line, '\n', bytes->len - connection->start);
 	if (!end)
 		return NULL;
 	*end = '\0';
@@ -160,41 +161,26 @@ static char *take_line(struct control_connection *connection)
 	return line;
 }
 
-static int make_room(struct control_connection *connection)
-{
-	size_t size = connection->size ? 2 * connection->size : BUFFER_FIRST;
-	char *buf;
-
-	if (connection->start) {
-		memmove(connection->buf, connection->buf + connection->start,
-			connection->end - connection->start);
-		connection->end -= connection->start;
-		connection->start = 0;
-	}
-	if (connection->end < connection->size)
-		return 0;
-	if (size > 2 * CONTROL_ANSWER_MAX)
-		return -EMSGSIZE;
-	buf = realloc(connection->buf, size);
-	if (!buf)
-		return -ENOMEM;
-	connection->buf = buf;
-	connection->size = size;
-	return 0;
-}
-
 static int receive_more(struct control_connection *connection)
 {
-	int err = make_room(connection);
+	struct buffer *bytes = &connection->bytes;
 	ssize_t n;
 
-	if (err)
-		return err;
-	n = recv(connection->fd, connection->buf + connection->end,
-		 connection->size - connection->end, 0);
+	if (connection->start) {
+		bytes->len -= connection->start;
+		memmove(bytes->bytes, bytes->bytes + connection->start,
+			bytes->len);
+		connection->start = 0;
+	}
+	if (bytes->len > 2 * CONTROL_ANSWER_MAX)
+		return -EMSGSIZE;
+	if (!buffer_reserve(bytes, CHUNK))
+		return -ENOMEM;
+	n = recv(connection->fd, bytes->bytes + bytes->len,
+		 bytes->size - bytes->len, 0);
 	if (n <= 0)
 		return n && errno != ECONNRESET ? -errno : -EPIPE;
-	connection->end += (size_t)n;
+	bytes->len += (size_t)n;
 	return 0;
 }
 

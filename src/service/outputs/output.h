@@ -12,6 +12,8 @@
 
 #include <netobs/flow.h>
 
+#include "base/buffer.h"
+
 /* ---- Stream ---------------------------------------------------------------------------- */
 
 /*
@@ -22,18 +24,11 @@
 struct stream {
 	int fd;
 	int error; /* 0, or the negated errno of the first failure */
-	char *buf;
-	size_t used, size;
+	struct buffer bytes;
 };
 
 /* Standard output: -EBADF when it cannot be written to. */
 int stream_open_stdout(struct stream *stream);
-
-/* Room for @len bytes and where it is, or NULL when the stream has failed. */
-char *stream_room(struct stream *stream, size_t len);
-
-/* Take over @len bytes that were written where stream_room() said. */
-void stream_advance(struct stream *stream, size_t len);
 
 __attribute__((format(printf, 2, 3))) void stream_print(struct stream *stream,
 							const char *format, ...);

@@ -3,13 +3,11 @@
 
 #include "base/io.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 enum { STREAM_BUFFER = 64 * 1024 };
@@ -17,17 +15,11 @@ enum { STREAM_BUFFER = 64 * 1024 };
 int stream_open_stdout(struct stream *stream)
 {
 	int flags = fcntl(STDOUT_FILENO, F_GETFL);
-	char *buf;
 
 	if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
 		return -EBADF;
-	buf = malloc(STREAM_BUFFER);
-	if (!buf)
-		return -ENOMEM;
-	*stream = (struct stream){ .fd = STDOUT_FILENO,
-				   .buf = buf,
-				   .size = STREAM_BUFFER };
-	return 0;
+	*stream = (struct stream){ .fd = STDOUT_FILENO };
+	return buffer_reserve(&stream->bytes, STREAM_BUFFER) ? 0 : -ENOMEM;
 }
 
 /* Write all bytes; other processes may have made the descriptor non-blocking. */
@@ -44,54 +36,36 @@ static int write_and_wait(int fd, const char *bytes, size_t len)
 void stream_flush(struct stream *stream)
 {
 	if (!stream->error)
-		stream->error =
-			write_and_wait(stream->fd, stream->buf, stream->used);
-	stream->used = 0;
+		stream->error = write_and_wait(stream->fd, stream->bytes.bytes,
+					       stream->bytes.len);
+	stream->bytes.len = 0;
 }
 
-static int grow_stream(struct stream *stream, size_t len)
+/* @return false: the stream has failed */
+static bool make_room(struct stream *stream, size_t len)
 {
-	size_t size = stream->size;
-	char *buf;
+	struct buffer *bytes = &stream->bytes;
 
-	while (size < len)
-		size *= 2;
-	buf = realloc(stream->buf, size);
-	if (!buf)
-		return -ENOMEM;
-	stream->buf = buf;
-	stream->size = size;
-	return 0;
-}
-
-char *stream_room(struct stream *stream, size_t len)
-{
-	if (stream->size - stream->used < len)
+	if (bytes->size - bytes->len < len)
 		stream_flush(stream);
-	if (!stream->error && stream->size < len)
-		stream->error = grow_stream(stream, len);
-	return stream->error ? NULL : stream->buf + stream->used;
-}
-
-void stream_advance(struct stream *stream, size_t len)
-{
-	assert(len <= stream->size - stream->used);
-	stream->used += len;
+	if (!stream->error && !buffer_reserve(bytes, len))
+		stream->error = -ENOMEM;
+	return !stream->error;
 }
 
 void stream_print(struct stream *stream, const char *format, ...)
 {
+	struct buffer *bytes = &stream->bytes;
 	va_list args, again;
-	char *text;
 	int len;
 
 	va_start(args, format);
 	va_copy(again, args);
 	len = vsnprintf(NULL, 0, format, args);
-	text = len < 0 ? NULL : stream_room(stream, (size_t)len + 1);
-	if (text) {
-		vsnprintf(text, (size_t)len + 1, format, again);
-		stream_advance(stream, (size_t)len);
+	if (len >= 0 && make_room(stream, (size_t)len + 1)) {
+		vsnprintf(bytes->bytes + bytes->len, (size_t)len + 1, format,
+			  again);
+		bytes->len += (size_t)len;
 	}
 	va_end(again);
 	va_end(args);
@@ -99,9 +73,8 @@ void stream_print(struct stream *stream, const char *format, ...)
 
 void stream_close(struct stream *stream)
 {
-	if (!stream->buf)
+	if (!stream->bytes.bytes)
 		return;
 	stream_flush(stream);
-	free(stream->buf);
-	stream->buf = NULL;
+	buffer_free(&stream->bytes);
 }
