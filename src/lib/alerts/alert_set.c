@@ -15,11 +15,6 @@ _Static_assert((int)ALERT_FILTERS_MAX <= (int)FILTER_RULES_MAX,
 
 /* ---- Making it -------------------------------------------------------------------- */
 
-static void free_set(struct alert_set **set)
-{
-	alert_set_free(*set);
-}
-
 void alert_set_free(struct alert_set *set)
 {
 	if (!set)
@@ -141,7 +136,7 @@ static int compile_filters(struct alert_set *set, char *ret_why)
 int alert_set_new(const struct alert_source *rules, uint32_t n,
 		  struct alert_set **ret_set, char (*ret_error)[ALERT_ERROR_MAX])
 {
-	__attribute__((cleanup(free_set))) struct alert_set *set = NULL;
+	cleanup_alert_set struct alert_set *set = NULL;
 	char why[ALERT_ERROR_MAX] = "";
 	int err = 0;
 

@@ -121,6 +121,13 @@ int alert_set_new(const struct alert_source *rules, uint32_t n,
 
 void alert_set_free(struct alert_set *set);
 
+static inline void free_alert_set(struct alert_set **set)
+{
+	alert_set_free(*set);
+}
+
+#define cleanup_alert_set __attribute__((cleanup(free_alert_set)))
+
 /* Before @set replaces @before, which may be NULL. @totals: of each slot, up to now */
 void alert_set_succeed(struct alert_set *set, const struct alert_set *before,
 		       const struct alert_count totals[ALERT_SLOTS]);

@@ -123,11 +123,6 @@ static int make_set(const struct netobs *ctx,
 	return err;
 }
 
-static void free_set(struct alert_set **set)
-{
-	alert_set_free(*set);
-}
-
 /* What a rule is about has to be measured. */
 static int check_metrics(const struct netobs *ctx, const struct alert_set *set)
 {
@@ -155,7 +150,7 @@ static void count_alerts(const struct netobs *ctx,
 static int set_alerts(struct netobs *ctx, const struct netobs_alert_rule *rules,
 		      uint32_t n)
 {
-	__attribute__((cleanup(free_set))) struct alert_set *set = NULL;
+	cleanup_alert_set struct alert_set *set = NULL;
 	struct alert_count totals[ALERT_SLOTS];
 	int err;
 
