@@ -106,11 +106,6 @@ static int connect_to(struct control_connection *connection)
 	return -EPIPE;
 }
 
-static bool is_change(const char *request)
-{
-	return !strcmp(request, "reload") || !strcmp(request, "reopen");
-}
-
 int control_connect(struct control_connection *ret_connection, const char *verb,
 		    const char *path, const char *request)
 {
@@ -122,7 +117,7 @@ int control_connect(struct control_connection *ret_connection, const char *verb,
 		.verb = verb,
 		.path = path ?: CONTROL_SOCKET,
 		.fd = -1,
-		.answer_ms = is_change(request) ? CHANGE_MS : ANSWER_MS,
+		.answer_ms = control_is_change(request) ? CHANGE_MS : ANSWER_MS,
 	};
 	err = connect_to(connection);
 	if (err)

@@ -310,15 +310,10 @@ static void answer_mappings(struct control *control,
 
 /* ---- Requests --------------------------------------------------------------------- */
 
-static bool is_change(const char *command)
-{
-	return !strcmp(command, "reload") || !strcmp(command, "reopen");
-}
-
 static void handle_command(struct control *control, struct control_client *client,
 			   const char *command, const char *argument)
 {
-	if (is_change(command) && !client->may_change)
+	if (control_is_change(command) && !client->may_change)
 		answer_refusal(
 			control, client, "permission",
 			"only root and the user of the service may do that");

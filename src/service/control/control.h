@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define CONTROL_SOCKET "/run/netobs/control.sock"
 #define CONTROL_GROUP "netobs" /* its members may connect */
@@ -20,6 +21,12 @@ enum {
 	CONTROL_REQUEST_MAX = 4096, /* bytes of a request, with its newline */
 	CONTROL_ANSWER_MAX = 8 << 20,
 };
+
+/* Only root and the user of the service may request it, and it may take long. */
+static inline bool control_is_change(const char *command)
+{
+	return !strcmp(command, "reload") || !strcmp(command, "reopen");
+}
 
 struct json;
 struct netobs_flow;
