@@ -284,7 +284,7 @@ static void try_to_start(struct session *session)
  */
 static void follow_clients(struct session *session)
 {
-	bool has_clients = capture_listen_has_clients(&session->listener);
+	bool has_clients = session->listener.server.n;
 
 	if (session->is_ending)
 		return;

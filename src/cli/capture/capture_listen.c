@@ -164,11 +164,6 @@ void capture_listen_flush(struct capture_listen *listener)
 		server_send(listener->server.list[i]);
 }
 
-bool capture_listen_has_clients(const struct capture_listen *listener)
-{
-	return listener->server.n;
-}
-
 void capture_listen_close(struct capture_listen *listener)
 {
 	server_close(&listener->server, CLOSE_MS);

@@ -106,9 +106,6 @@ void capture_listen_stats(struct capture_listen *listener);
 /* Send what clients take now. */
 void capture_listen_flush(struct capture_listen *listener);
 
-/* @return whether a client is connected */
-bool capture_listen_has_clients(const struct capture_listen *listener);
-
 /* Give clients a moment to read their queues, and close all. */
 void capture_listen_close(struct capture_listen *listener);
 

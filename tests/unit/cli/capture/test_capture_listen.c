@@ -72,9 +72,9 @@ TEST_WITH(too_many_readers_are_refused, set_up, tear_down)
 	struct fixture *f = *state;
 	const struct server_client *last;
 
-	assert_false(capture_listen_has_clients(&f->listener));
+	assert_false(f->listener.server.n);
 	add_readers(f, CAPTURE_CLIENTS);
-	assert_true(capture_listen_has_clients(&f->listener));
+	assert_true(f->listener.server.n);
 	last = f->listener.server.list[CAPTURE_CLIENTS - 1];
 	close(reader_connect(f));
 	f->readers[f->n_readers++] = reader_connect(f);
