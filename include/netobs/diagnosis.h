@@ -91,9 +91,7 @@ enum netobs_verdict_missing {
 	NETOBS_MISSING_CLOCK =
 		1 << 8, /**< a bound of the clocks: they jumped, or no packet went both ways */
 	NETOBS_MISSING_RECORDS =
-		1 << 9, /**< some of many turns only, or more than max_turns */
-	NETOBS_MISSING_FIRST_BYTES =
-		1 << 10 /**< turns were cut: they began before the records */
+		1 << 9 /**< some of many turns only, or more than max_turns */
 };
 
 #define NETOBS_VERDICT_PARTS_MAX 24

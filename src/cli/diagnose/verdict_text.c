@@ -60,8 +60,7 @@ static const char *const kinds[] = { "records of the other host",
 				     "who filled queues",
 				     "tracepoints",
 				     "a bound of the clocks",
-				     "some of many turns",
-				     "the first bytes of turns" };
+				     "some of many turns" };
 
 /* ---- A page ---------------------------------------------------------------------------- */
 

@@ -68,7 +68,7 @@ _Static_assert(ARRAY_SIZE(names_of_Ended) == NETOBS_SESSION_ENDINGS &&
 		       ARRAY_SIZE(names_of_VerdictCause) == NETOBS_CAUSES &&
 		       ARRAY_SIZE(names_of_Certainty) == NETOBS_CERTAINTIES &&
 		       1 << (ARRAY_SIZE(names_of_VerdictMissing) - 1) ==
-			       NETOBS_MISSING_FIRST_BYTES &&
+			       NETOBS_MISSING_RECORDS &&
 		       ARRAY_SIZE(names_of_Unparsed) == NETOBS_UNPARSED_REASONS &&
 		       ARRAY_SIZE(names_of_LostBy) == NETOBS_LOST_REASONS,
 	       "each value has a name");

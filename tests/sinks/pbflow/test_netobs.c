@@ -658,7 +658,7 @@ TEST(verdicts_have_parts_and_what_is_missing)
 		.place = NETOBS_PLACE_BEYOND,
 		.cause = NETOBS_CAUSE_LOSS,
 		.certainty = NETOBS_CERTAIN,
-		.missing = NETOBS_MISSING_BEFORE | NETOBS_MISSING_FIRST_BYTES,
+		.missing = NETOBS_MISSING_BEFORE | NETOBS_MISSING_RECORDS,
 		.clock_ns = -7,
 		.clock_bound_ns = 1,
 		.blamed_ns = 1ULL << 40,
@@ -681,7 +681,7 @@ TEST(verdicts_have_parts_and_what_is_missing)
 	assert_int_equal(found->missing[0],
 			 NETOBS__VERDICT__VERDICT_MISSING__BEFORE);
 	assert_int_equal(found->missing[1],
-			 NETOBS__VERDICT__VERDICT_MISSING__FIRST_BYTES);
+			 NETOBS__VERDICT__VERDICT_MISSING__RECORDS);
 	assert_int_equal(found->clock_ns, -7);
 	assert_int_equal(found->blamed_ns, 1ULL << 40);
 	assert_int_equal(found->n_parts, 2);

@@ -146,7 +146,7 @@ static uint8_t *put_record_field(uint8_t *to, const struct pb_field *field,
 	case RECORD_missing:
 		return put_bits(to, field->number,
 				record_number(&field->field, it) &
-					(2 * NETOBS_MISSING_FIRST_BYTES - 1));
+					(2 * NETOBS_MISSING_RECORDS - 1));
 	case RECORD_classes:
 	case RECORD_times:
 		return put_classes(to, field, at);

@@ -265,7 +265,7 @@ TEST(lists_have_their_members)
 		.place = NETOBS_PLACE_BEYOND,
 		.cause = NETOBS_CAUSE_LOSS,
 		.certainty = NETOBS_CERTAIN,
-		.missing = NETOBS_MISSING_FIRST_BYTES,
+		.missing = NETOBS_MISSING_RECORDS,
 		.clock_ns = -7,
 		.n_parts = 2,
 		.parts = { { .now_ns = 1 },
@@ -278,7 +278,7 @@ TEST(lists_have_their_members)
 
 	assert_int_equal(
 		parse("{\"type\":\"verdict\",\"Place\":\"beyond\",\"Cause\":\"loss\","
-		      "\"Certainty\":\"certain\",\"Missing\":[\"first bytes\"],"
+		      "\"Certainty\":\"certain\",\"Missing\":[\"records\"],"
 		      "\"ClockNs\":-7,\"Shares\":[{\"Amount\":5,\"Command\":\"iperf3\"}],"
 		      "\"Parts\":[{\"NowNs\":1},{\"Place\":\"network\",\"Cause\":\"mtu\"}]}",
 		      &found),

@@ -145,7 +145,7 @@ TEST(a_verdict_has_parts_and_names)
 		.place = NETOBS_PLACE_SERVER_HOST,
 		.cause = NETOBS_CAUSE_CPU,
 		.certainty = NETOBS_LIKELY,
-		.missing = NETOBS_MISSING_HOST | NETOBS_MISSING_FIRST_BYTES,
+		.missing = NETOBS_MISSING_HOST | NETOBS_MISSING_RECORDS,
 		.connections = 2,
 		.turns = 20,
 		.blamed_ns = 800,
@@ -169,7 +169,7 @@ TEST(a_verdict_has_parts_and_names)
 		"\"SrcAddr\":\"10.0.0.2\",\"DstAddr\":\"192.0.2.1\","
 		"\"DstPort\":80,\"Proto\":6,\"Place\":\"server host\","
 		"\"Cause\":\"cpu\",\"Certainty\":\"likely\","
-		"\"Missing\":[\"host\",\"first bytes\"],\"Connections\":2,"
+		"\"Missing\":[\"host\",\"records\"],\"Connections\":2,"
 		"\"Turns\":20,\"TurnsBefore\":0,\"TurnNs\":0,"
 		"\"TurnBeforeNs\":0,\"BlamedNs\":800,\"AllBlamedNs\":900,"
 		"\"ClockNs\":-50,\"ClockBoundNs\":3,\"DstNodeName\":\"hostb\","
