@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /**
  * @file diagnosis.h
- * Whose fault is it? Judges the records of turns, queues and hosts (turn.h) that tracers of one host
- * or of both made of a connection: what takes longer than before, the client's process, its host,
- * the network, the server's host, or the server's process.
+ * Judges whose fault it is that a connection is slow, by the records of turns, queues and hosts (turn.h)
+ * that the tracers of one host or of both made of it. A verdict says what takes longer than before: the
+ * client's process, its host, the network, the server's host, or the server's process.
  *
  * The time is divided into *turns*: from a request's first byte written to the next one. Each moment of a turn
  * belongs to one *part*, by the way of the last byte of the request and of the answer, so the parts add up
- * to the turn. What a part takes beyond its *norm* is blamed on it. The norm is what it took in turns before,
- * or in a verdict that was added.
+ * to the turn. A part is to blame for the time that it takes beyond its *norm*. The norm is the most that it
+ * took in a turn before, or that a verdict says which was added.
  *
- * There is no kernel in it: records may come from a tracer, or from a file by netobs_record_parse().
+ * It does not use the kernel: records may come from a tracer, or from a file by netobs_record_parse(). One
+ * thread at a time may use a diagnosis. No function blocks.
  */
 #ifndef NETOBS_DIAGNOSIS_H
 #define NETOBS_DIAGNOSIS_H
@@ -32,7 +33,7 @@ enum netobs_verdict_place {
 	NETOBS_PLACE_NETWORK = 3,
 	NETOBS_PLACE_SERVER_HOST = 4,
 	NETOBS_PLACE_SERVER_PROCESS = 5,
-	/** Only one host has records: something that it cannot see, the network or the other host. */
+	/** The network or the other host: only one host has records, which do not show more. */
 	NETOBS_PLACE_BEYOND = 6,
 	NETOBS_PLACES
 };
@@ -70,10 +71,11 @@ enum netobs_verdict_cause {
 enum netobs_certainty {
 	/** Two causes of like size, too few turns, no time before, or evidence is missing. */
 	NETOBS_NOT_SURE = 0,
-	/** Two fifths of what is longer, or only a difference of times tells. */
+	/** It has two fifths of the increase, or nothing but a difference of times shows it. */
 	NETOBS_LIKELY = 1,
-	/** Three fifths of what is longer, ten turns before, and an observation: a drop, a stop, a wait for a CPU,
-	 *  unread bytes, a carrier, bytes that left one host and did not arrive at the other. */
+	/** It has three fifths of the increase, there were ten turns before, and a record shows it: a drop, a stop,
+	 *  a wait for a CPU, unread bytes, a carrier that changed, or bytes that left one host and did not arrive
+	 *  at the other. */
 	NETOBS_CERTAIN = 2,
 	NETOBS_CERTAINTIES
 };
@@ -101,10 +103,10 @@ struct netobs_verdict_part {
 	uint8_t place; /**< enum netobs_verdict_place */
 	uint8_t cause; /**< enum netobs_verdict_cause */
 	uint8_t reserved[6];
-	uint64_t now_ns; /**< in a turn of the window, the mean; of streams, in a second */
-	uint64_t before_ns; /**< in a turn before, the mean */
-	uint64_t most_ns;   /**< in a turn before, the most: the norm */
-	uint64_t blamed_ns; /**< in the window, beyond the norm */
+	uint64_t now_ns; /**< the mean of turns in the window; of streams, in a second */
+	uint64_t before_ns; /**< the mean of turns before */
+	uint64_t most_ns; /**< the most that it took in a turn before, which is the norm */
+	uint64_t blamed_ns; /**< time of the window that it took beyond the norm */
 };
 
 /** The judgement of what one client and one service did in a window: NETOBS_RECORD_VERDICT.
@@ -135,7 +137,7 @@ struct netobs_verdict {
 	uint64_t clock_bound_ns; /**< the error of clock_ns is at most that; 0: not known */
 	uint64_t lost_bytes; /**< that left the one host, and did not arrive at the other */
 	uint64_t dropped; /**< packets that hosts dropped, with drop_cause */
-	uint64_t throttled; /**< how often the group was, whose threads waited for a CPU */
+	uint64_t throttled; /**< how often cgroup, whose threads waited for a CPU, was not allowed to run */
 	uint32_t client_pid, server_pid; /**< 0: not known */
 	char client_command[16];
 	char server_command[16];
@@ -147,7 +149,8 @@ struct netobs_verdict {
 	char cgroup[128];
 	char alert[64]; /**< the rule of the alert that the connection was traced for; "": none */
 	int64_t alert_ns; /**< its time */
-	uint64_t filled; /**< what passed the queue to blame: bytes, of a CPU ns; shares add up to it with filled_rest */
+	/** What passed the queue that is to blame, in bytes, or of a CPU in ns; shares and filled_rest add up to it. */
+	uint64_t filled;
 	uint64_t filled_rest;
 	uint16_t n_parts, n_shares;
 	uint8_t reserved2[4];
@@ -160,10 +163,12 @@ struct netobs_diagnosis;
 /** Zero means "default" for every field. */
 struct netobs_diagnosis_opts {
 	size_t sz; /**< sizeof(struct netobs_diagnosis_opts) */
-	uint32_t max_turns; /**< records kept of each type and host; default 65536. Older ones go first. */
+	uint32_t max_turns; /**< records of each type that are kept; default 65536. Older ones go first. */
 };
 
 /**
+ * Make a diagnosis, which has no records yet.
+ *
  * @param opts  NULL: defaults
  * @param ret_diagnosis  yours: netobs_diagnosis_free()
  * @return 0; -EINVAL; -ENOMEM
@@ -171,16 +176,19 @@ struct netobs_diagnosis_opts {
 NETOBS_API int netobs_diagnosis_new(const struct netobs_diagnosis_opts *opts,
 				    struct netobs_diagnosis **ret_diagnosis);
 
+/** Free a diagnosis and the records in it; NULL is fine. */
 NETOBS_API void netobs_diagnosis_free(struct netobs_diagnosis *diagnosis);
 
 #define NETOBS_DIAGNOSIS_HOSTS_MAX 64
 
 /**
- * Add a record; in any order, and more than once. A verdict is a norm for its service: its parts are
- * what is normal, instead of the time before. Other types are ignored.
+ * Add a record; in any order, and more than once. A verdict is a norm for its service: its parts say what
+ * is normal, instead of the time before; if it blames a place, they do so by its own time before. The last
+ * verdict about a service counts. Other types are ignored.
  *
  * @param host  number of the host that made it, from 0: one for each tracer
- * @return 0; -EINVAL: an argument is NULL or too large; -ENOMEM
+ * @return 0; -EINVAL: an argument is NULL or too large; -ENODATA: a verdict that blames a place, and had less
+ *         than ten turns before, says nothing about what is normal; -ENOMEM
  */
 NETOBS_API int netobs_diagnosis_add(struct netobs_diagnosis *diagnosis,
 				    unsigned int host,
@@ -192,8 +200,8 @@ NETOBS_API int netobs_diagnosis_add(struct netobs_diagnosis *diagnosis,
  *
  * @param since_ns  the window begins; ns since 1970 UTC; 0: with the first record
  * @param until_ns  it ends; 0: with the last record
- * @param before_ns  the time before begins: what is normal; 0: with the first record
- * @param on_verdict  valid during the call only; it must not use @p diagnosis
+ * @param before_ns  the time that tells what is normal begins; 0: with the first record
+ * @param on_verdict  gets each verdict, which is valid during the call; it must not use @p diagnosis
  * @return number of verdicts; -EINVAL: the times are not in order; -ENOMEM
  */
 NETOBS_API int netobs_diagnosis_judge(

@@ -1,15 +1,84 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "diagnoses.h"
 
+#include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock_ms.h"
 #include "base/util.h"
 
-/* Records of each type, of an alert; times after a judgement of too few turns, and until records have come */
-enum { RECORDS_MAX = 1024, AGAIN_MS = 1000, LATE_MS = 500 };
+enum {
+	RECORDS_MAX = 1024,    /* of each type, of an alert */
+	AGAIN_MS = 1000,       /* after a judgement of too few turns */
+	LATE_MS = 500,	       /* until records have come */
+	LINE_BYTES = 64 << 10, /* a verdict has less */
+	NORMS_MAX = 4096,      /* that a diagnosis keeps */
+};
+
+/* ---- Norms ----------------------------------------------------------------------------- */
+
+/* @return what is wrong with a line; NULL: nothing */
+static const char *add_line(struct norms *norms, struct netobs_diagnosis *judge,
+			    const char *line)
+{
+	struct netobs_verdict norm;
+	int err;
+
+	if (netobs_record_parse(line, &norm, sizeof(norm)) < 0 ||
+	    norm.record.type != NETOBS_RECORD_VERDICT)
+		return "it is no verdict as JSON";
+	if (norms->n == NORMS_MAX)
+		return "there are more than 4096 verdicts";
+	err = netobs_diagnosis_add(judge, 0, &norm.record);
+	if (err == -ENODATA)
+		return "it blames a place, and had less than ten turns before: it does not say what is normal";
+	if (err || !array_reserve(&norms->list, norms->n, &norms->capacity,
+				  sizeof(norm), 16))
+		return strerror(ENOMEM);
+	norms->list[norms->n++] = norm;
+	return NULL;
+}
+
+int norms_read(struct norms *norms, const char *path, char *ret_why, size_t size)
+{
+	struct netobs_diagnosis *judge = NULL;
+	FILE *file = fopen(path, "re");
+	const char *why = file ? NULL : strerror(errno);
+	cleanup_free char *line = malloc(LINE_BYTES);
+	size_t number = 0;
+
+	norms->n = 0;
+	if (!line || netobs_diagnosis_new(NULL, &judge))
+		why = strerror(ENOMEM);
+	for (; !why && fgets(line, LINE_BYTES, file); number++)
+		why = add_line(norms, judge, line);
+	if (!why && ferror(file))
+		why = strerror(errno);
+	if (!why && !norms->n)
+		why = "no verdict";
+	if (file)
+		fclose(file);
+	netobs_diagnosis_free(judge);
+	if (why && number)
+		snprintf(ret_why, size, "%s:%zu: %s", path, number, why);
+	else if (why)
+		snprintf(ret_why, size, "%s: %s", path, why);
+	return why ? -EINVAL : 0;
+}
+
+int norms_add(const struct norms *norms, struct netobs_diagnosis *diagnosis)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < norms->n; i++)
+		err = netobs_diagnosis_add(diagnosis, 0, &norms->list[i].record);
+	return err;
+}
+
+/* ---- Alerts ---------------------------------------------------------------------------- */
 
 static bool is_between(const struct netobs_alert *alert, const uint8_t *client,
 		       const uint8_t *server, uint16_t server_port)
@@ -40,27 +109,32 @@ static bool begin(struct diagnoses *all, const struct netobs_alert *alert)
 	if (!array_reserve(&all->list, all->n, &all->capacity, sizeof(one), 4) ||
 	    netobs_diagnosis_new(&opts, &one.diagnosis))
 		return false;
-	for (uint32_t i = 0; config->norms_file && i < config->n_norms; i++)
-		netobs_diagnosis_add(one.diagnosis, 0, &config->norms[i].record);
+	if (config->norms_file)
+		norms_add(&config->norms, one.diagnosis);
 	all->list[all->n++] = one;
 	return true;
 }
 
-static void refuse(struct diagnoses *all)
+static void refuse(struct diagnoses *all, uint64_t *counter)
 {
-	if (!all->undiagnosed++)
+	++*counter;
+	if (!all->has_warned)
 		all->on_log(NETOBS_LOG_WARNING,
 			    "alerts without a verdict are counted: there are more than max of [diagnose], or no turns",
 			    all->user);
+	all->has_warned = true;
 }
 
 void diagnoses_alert(struct diagnoses *all, const struct netobs_alert *alert)
 {
 	if (!all->config.is_enabled || diagnoses_find(all, alert))
 		return;
-	if (all->n >= all->config.max || alert->protocol != IPPROTO_TCP ||
-	    !begin(all, alert))
-		refuse(all);
+	if (alert->protocol != IPPROTO_TCP)
+		refuse(all, &all->totals.not_tcp);
+	else if (all->n >= all->config.max || !begin(all, alert))
+		refuse(all, &all->totals.over_max);
+	else
+		all->totals.followed++;
 }
 
 /* NAT may give a connection other addresses at its socket than where its alert was seen. */
@@ -108,11 +182,12 @@ static void judge(struct diagnoses *all, struct diagnosed *one, int64_t now)
 	verdict.alert_ns = since;
 	netobs_diagnosis_free(one->diagnosis);
 	*one = all->list[--all->n];
-	all->verdicts += verdict.record.sz != 0;
-	if (verdict.record.sz)
-		all->on_record(&verdict.record, all->user);
-	else
-		refuse(all);
+	if (!verdict.record.sz) {
+		refuse(all, &all->totals.without_turns);
+		return;
+	}
+	all->totals.verdicts[verdict.certainty]++;
+	all->on_record(&verdict.record, all->user);
 }
 
 void diagnoses_dispatch(struct diagnoses *all, int64_t now)
@@ -124,9 +199,9 @@ void diagnoses_dispatch(struct diagnoses *all, int64_t now)
 
 void diagnoses_commit(struct diagnoses *all, struct diagnose_config *config)
 {
-	free(all->config.norms);
+	free(all->config.norms.list);
 	all->config = *config;
-	config->norms = NULL;
+	config->norms.list = NULL;
 }
 
 void diagnoses_done(struct diagnoses *all)
@@ -134,5 +209,5 @@ void diagnoses_done(struct diagnoses *all)
 	while (all->n)
 		netobs_diagnosis_free(all->list[--all->n].diagnosis);
 	free(TAKE_PTR(all->list));
-	free(TAKE_PTR(all->config.norms));
+	free(TAKE_PTR(all->config.norms.list));
 }

@@ -3,7 +3,19 @@
 #ifndef NETOBS_SERVICE_DIAGNOSES_H
 #define NETOBS_SERVICE_DIAGNOSES_H
 
+#include "service/metrics/metrics.h"
 #include "service_config.h"
+
+/**
+ * Read verdicts, JSON lines, which replace those before.
+ *
+ * @param ret_why  on failure: FILE:LINE and what is wrong there, or FILE and why it cannot be read
+ * @return 0; < 0: there is a line that is no norm, or no verdict at all
+ */
+int norms_read(struct norms *norms, const char *path, char *ret_why, size_t size);
+
+/** Add all to a diagnosis. @return 0; -ENOMEM */
+int norms_add(const struct norms *norms, struct netobs_diagnosis *diagnosis);
 
 struct diagnosed {
 	struct netobs_alert alert;
@@ -15,7 +27,8 @@ struct diagnoses {
 	struct diagnose_config config; /* the norms are its own */
 	struct diagnosed *list;
 	uint32_t n, capacity;
-	uint64_t verdicts, undiagnosed; /* alerts with a verdict, and without */
+	struct diagnosis_totals totals;
+	bool has_warned; /* of alerts without a verdict */
 	void (*on_record)(const struct netobs_record *record, void *user);
 	void (*on_log)(int level, const char *message, void *user);
 	void *user;

@@ -520,7 +520,7 @@ void service_config_clear(struct service_config *config)
 		free(config->sinks[i].text);
 	netobs_networks_free(config->networks);
 	free(config->networks_text);
-	free(config->diagnose.norms);
+	free(config->diagnose.norms.list);
 	conf_clear(&config->conf);
 	service_keys_default(config);
 }

@@ -34,13 +34,18 @@ struct service_group_config {
 	bool has_records, has_metrics;
 };
 
+/* Verdicts that say what is normal for services. */
+struct norms {
+	struct netobs_verdict *list;
+	uint32_t n, capacity;
+};
+
 /* [diagnose] */
 struct diagnose_config {
 	bool is_enabled;
 	uint32_t for_ms, max;
 	const char *norms_file;
-	struct netobs_verdict *norms; /* those in that file */
-	uint32_t n_norms, capacity;
+	struct norms norms; /* those in that file */
 };
 
 struct service_config {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "service_config.h"
+#include "diagnoses.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -60,42 +60,32 @@ static bool check_trace_connections(struct service_config *config,
 				    const char *value, char *ret_why, size_t size)
 {
 	(void)value;
-	if (config->trace.max_connections <= TRACE_CONNECTIONS_MAX)
-		return true;
 	snprintf(ret_why, size, "it is more than %d", TRACE_CONNECTIONS_MAX);
-	return false;
+	return config->trace.max_connections <= TRACE_CONNECTIONS_MAX;
 }
 
-/* @return what is wrong with a line; NULL: nothing */
-static const char *add_norm(struct diagnose_config *config, const char *line)
+static bool check_diagnose_for(struct service_config *config, const char *value,
+			       char *ret_why, size_t size)
 {
-	struct netobs_verdict norm;
+	const uint32_t ms = config->diagnose.for_ms;
 
-	if (netobs_record_parse(line, &norm, sizeof(norm)) < 0 ||
-	    norm.record.type != NETOBS_RECORD_VERDICT)
-		return "it is no verdict as JSON";
-	if (!array_reserve(&config->norms, config->n_norms, &config->capacity,
-			   sizeof(norm), 16))
-		return strerror(ENOMEM);
-	config->norms[config->n_norms++] = norm;
-	return NULL;
+	(void)value;
+	snprintf(ret_why, size, "it is not from 1s to 1m");
+	return ms >= 1000 && ms <= 60000;
+}
+
+static bool check_diagnose_max(struct service_config *config, const char *value,
+			       char *ret_why, size_t size)
+{
+	(void)value;
+	snprintf(ret_why, size, "it is more than 64");
+	return config->diagnose.max <= 64;
 }
 
 static bool check_norms(struct service_config *config, const char *value,
 			char *ret_why, size_t size)
 {
-	FILE *file = fopen(value, "re");
-	const char *why = file ? NULL : strerror(errno);
-	cleanup_free char *line = NULL;
-	size_t room = 0, number = 0;
-
-	config->diagnose.n_norms = 0; /* of a file that this one replaces */
-	for (; !why && getline(&line, &room, file) >= 0; number++)
-		why = add_norm(&config->diagnose, line);
-	if (file)
-		fclose(file);
-	snprintf(ret_why, size, "%s:%zu: %s", value, number, why ?: "no verdict");
-	return !why && config->diagnose.n_norms;
+	return !norms_read(&config->diagnose.norms, value, ret_why, size);
 }
 
 #define CHECK_capture_interface , check_interface
@@ -105,7 +95,9 @@ static bool check_norms(struct service_config *config, const char *value,
 #define CHECK_sessions_interval , check_sessions_interval
 #define CHECK_sessions_buffer , check_sessions_buffer
 #define CHECK_trace_max_connections , check_trace_connections
+#define CHECK_diagnose_for , check_diagnose_for
 #define CHECK_diagnose_norms , check_norms
+#define CHECK_diagnose_max , check_diagnose_max
 
 #define IS_FIXED_live false
 #define IS_FIXED_restart true

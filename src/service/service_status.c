@@ -263,6 +263,25 @@ static void add_trace(struct json *json, const struct service *service)
 	json_close(json, '}');
 }
 
+static void add_diagnoses(struct json *json, const struct service *service)
+{
+	const struct diagnoses *all = &service->trace.diagnoses;
+	const struct diagnosis_totals *totals = &all->totals;
+
+	if (!all->config.is_enabled && !totals->followed)
+		return;
+	json_key_open(json, "diagnose", '{');
+	json_key_u64(json, "followed", totals->followed);
+	json_key_u64(json, "now", all->n);
+	json_key_u64(json, "certain", totals->verdicts[NETOBS_CERTAIN]);
+	json_key_u64(json, "likely", totals->verdicts[NETOBS_LIKELY]);
+	json_key_u64(json, "not_sure", totals->verdicts[NETOBS_NOT_SURE]);
+	json_key_u64(json, "without_turns", totals->without_turns);
+	json_key_u64(json, "over_max", totals->over_max);
+	json_key_u64(json, "not_tcp", totals->not_tcp);
+	json_close(json, '}');
+}
+
 /* ---- The work --------------------------------------------------------------------- */
 
 /* Add the counters of NAT mappings. */
@@ -452,6 +471,7 @@ void service_status_add(struct json *json, void *user)
 	add_sessions(json, service);
 	add_drops(json, service);
 	add_trace(json, service);
+	add_diagnoses(json, service);
 	service_groups_json(&service->groups, json);
 	add_tables(json, &stats, &engine);
 	conn_stats_json(json, service->ctx);

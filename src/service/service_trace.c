@@ -123,8 +123,7 @@ struct trace_totals service_trace_totals(const struct service_trace *trace)
 	struct netobs_trace_stats stats = { .sz = sizeof(stats) };
 	struct trace_totals totals = trace->past;
 
-	totals.verdicts = trace->diagnoses.verdicts;
-	totals.undiagnosed = trace->diagnoses.undiagnosed;
+	totals.diagnoses = trace->diagnoses.totals;
 	if (!trace->tracer)
 		return totals;
 	netobs_trace_stats_get(trace->tracer, &stats);

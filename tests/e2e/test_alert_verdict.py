@@ -5,6 +5,7 @@ A client asks a server, both are processes. Other work on this machine may delay
 there may be other alerts; those that the test causes are never blamed on another place for certain.
 """
 
+import collections
 import contextlib
 import json
 import mmap
@@ -16,6 +17,7 @@ import time
 
 from lib import lab
 from lib import metrics
+from lib import observer
 from lib import otlp
 from lib import otlp_lab
 from lib import record_sinks
@@ -23,12 +25,11 @@ from lib import talkers
 from lib import traffic
 from lib.observer import features
 from lib.record_sinks import sink_section
-from lib.service import AGAIN
+from lib.service import AGAIN, ServiceTest
 from lib.traced_service import TracedTest
 from lib.tracer import has_all
 
 RULE = "app_latency > 150ms hold 0s limit none"
-EACH = "app_latency > 1us hold 0s limit none"
 QUICK_S, SLOW_S, PAUSE_S = .005, .25, .01
 PROMISE_NS = 10_000_000_000
 SERVER = "server process"
@@ -92,14 +93,14 @@ class Conversation:
 
 
 class VerdictTest(TracedTest):
-    def to_file(self, *parts, rule=RULE, diagnose=(), name="file", **options):
+    def to_file(self, *parts, diagnose=(), **options):
         self.configure("[diagnose]", "enabled = yes", *diagnose, *parts,
-                       *sink_section("file", f"json:{self.lab.path(name)}", "records = alert,verdict,turn"),
-                       rule=rule, **options)
+                       *sink_section("file", f"json:{self.lab.path('file')}", "records = alert,verdict,turn"),
+                       rule=RULE, **options)
 
-    def verdicts(self, since_ns=0, name="file"):
+    def verdicts(self, since_ns=0):
         """Of alerts since then."""
-        return [one for one in self.records("verdict", name) if one["AlertTimeNs"] >= since_ns]
+        return [one for one in self.records("verdict") if one["AlertTimeNs"] >= since_ns]
 
     def check_verdict(self, talk, one):
         """What is so in any case."""
@@ -124,28 +125,50 @@ class VerdictTest(TracedTest):
                     came_ns[one["AlertTimeNs"]] - one["AlertTimeNs"] <= PROMISE_NS]
         return (talk.stop_often(find) if stops else lab.wait_for(find, "a verdict", 300))[0]
 
-    def make_norms(self, talk, name="norms"):
-        """Of what is normal: a verdict that an alert about any answer makes."""
-        self.to_file(rule=EACH, name="good")
-        self.reload(AGAIN)
-        lab.wait_for(lambda: self.verdicts(name="good"), "a verdict of good times", 300)
-        self.to_file(diagnose=[f"norms = {self.keep_last('good', name)}"])
-        self.reload(AGAIN)
-        lab.wait_for(self.is_at_rest, "the tracer's end", 300)
-        talk.more()
-
-    def keep_last(self, source, name):
-        """The last verdict: a turn may take four times the mean and 20 ms."""
-        norm = self.verdicts(name=source)[-1]
+    def make_norms(self, talk):
+        """Of what is normal: a turn may take four times the mean and 20 ms."""
+        path = self.lab.path("norms")
+        done = observer.run("diagnose", "--before", "1", "--for", "1", "-o", "json", f"tcp port {talk.address[1]}")
+        norm = json.loads(done.stdout)
         for part in norm["Parts"]:
             part["MostNs"] = 4 * part["NowNs"] + 20_000_000
-        lab.write(self.lab.path(name), json.dumps(norm) + "\n")
-        return self.lab.path(name)
+            part["BeforeNs"] = part["NowNs"]
+        lab.write(path, json.dumps(norm) + "\n")
+        self.to_file(diagnose=[f"norms = {path}"])
+        self.reload(AGAIN)
+        talk.more()
 
     def counted(self):
         """Verdicts, and alerts without one."""
         samples = metrics.Samples(metrics.get(self.metrics)[1])
-        return [samples.value(f"netobs_diagnose_{name}_total") for name in ("verdicts", "alerts_refused")]
+        return [samples.total(f"netobs_diagnose_{name}_total") for name in ("verdicts", "alerts_refused")]
+
+    def of_status(self):
+        return ServiceTest.status(self)["diagnose"]
+
+    def of_metrics(self):
+        """What the status has, from the metrics."""
+        samples = metrics.Samples(metrics.get(self.metrics)[1])
+        return {"followed": samples.value("netobs_diagnose_alerts_followed_total")} | {
+            key: samples.value("netobs_diagnose_verdicts_total", certainty=key.replace("_", " "))
+            for key in ("not_sure", "likely", "certain")} | {
+            key: samples.value("netobs_diagnose_alerts_refused_total", reason=reason)
+            for key, reason in (("over_max", "max"), ("without_turns", "no_turns"), ("not_tcp", "not_tcp"))}
+
+    def check_status(self):
+        """The status, its text and the metrics count the verdicts of the file, and alerts without one."""
+        lab.wait_for(lambda: not self.of_status()["now"], "the last verdict", 300)
+        counted = self.of_status()
+        sure = collections.Counter(one["Certainty"] for one in self.verdicts())
+        self.assertEqual([sure[key] for key in ("not sure", "likely", "certain")],
+                         [counted[key] for key in ("not_sure", "likely", "certain")])
+        self.assertEqual(counted["followed"], sum(sure.values()) + counted["without_turns"])
+        text = " ".join(observer.run("status", "-s", self.control).stdout.split())
+        self.assertIn("{followed} followed, 0 of them now; without a verdict: {over_max} beyond max, "
+                      "{without_turns} without turns, {not_tcp} not of TCP verdicts: {certain} certain, "
+                      "{likely} likely, {not_sure} not sure".format(**counted), text)
+        del counted["now"]
+        lab.wait_for(lambda: self.of_metrics() == counted, "metrics that equal the status")
 
     def check_rest(self):
         """Without an alert, nothing is attached."""
@@ -162,7 +185,7 @@ class VerdictTest(TracedTest):
         lab.wait_for(self.is_at_rest, "the tracer's end", 300)
         lab.wait_for(lambda: not self.status()["connections"], "the end of traces", 300)
         # An alert may still wait for more turns.
-        lab.wait_for(lambda: self.counted()[0] == sum(len(self.verdicts(name=name)) for name in ("good", "file")),
+        lab.wait_for(lambda: self.counted()[0] == len(self.verdicts()),
                      "each verdict in a file")
 
 
@@ -249,6 +272,7 @@ class Limits(VerdictTest):
         for talk in talks:
             talk.end()
         self.come_to_rest()
+        self.check_status()
         made, undiagnosed = self.counted()
         self.stop()
         self.assertEqual(1, self.messages().count("alerts without a verdict"), self.messages())
@@ -256,19 +280,27 @@ class Limits(VerdictTest):
 
     def test_what_cannot_be_is_refused(self):
         alert = f'[capture]\nrtt = yes\n[alert "a"]\nrule = {RULE}\n[diagnose]\nenabled = yes\n'
-        norms, bad, none, empty = map(self.lab.path, ("missing", "bad", "none", "empty"))
+        norms, bad, none, empty, alarm = map(self.lab.path, ("missing", "bad", "none", "empty", "alarm"))
         lab.write(bad, '{"type":"verdict","TimeMs":1}\n{"type":"verdict","Turns":"many"}\n')
         lab.write(none, '{"type":"turn","TimeMs":1}\n')
         lab.write(empty, "")
+        lab.write(alarm, '{"type":"verdict","Place":"network","TurnsBefore":10}\n'
+                         '{"type":"verdict","Place":"none"}\n{"type":"verdict","Place":"network","TurnsBefore":9}\n')
         self.check_errors((
             ("[diagnose]\nenable = yes", "2:1: there is no key 'enable'; did you mean 'enabled'?"),
             (alert + "for = soon", "7:7: for: 'soon' is not a duration"),
+            (alert + "for = 999ms", "7:7: for: it is not from 1s to 1m"),
+            (alert + "for = 60001ms", "7:7: for: it is not from 1s to 1m"),
             (alert + "max = 0", "7:7: max: '0' is not a"),
-            (alert + f"norms = {norms}", f"7:9: norms: {norms}:0: No such file"),
+            (alert + "max = 65", "7:7: max: it is more than 64"),
+            ("[diagnose]\nenabled = maybe", "2:11: enabled: 'maybe' is not yes or no"),
+            (alert + f"norms = {norms}", f"7:9: norms: {norms}: No such file"),
+            (alert + f"norms = {alarm}", f"7:9: norms: {alarm}:3: it blames a place, and had less than ten turns before"),
             (alert + f"norms = {bad}", f"7:9: norms: {bad}:2: it is no verdict as JSON"),
             (alert + f"norms = {none}", f"7:9: norms: {none}:1: it is no verdict as JSON"),
-            (alert + f"norms = {empty}", f"7:9: norms: {empty}:0: no verdict"),
-            (alert + "norms = /", "7:9: norms: /:0: no verdict")))
+            (alert + f"norms = {empty}", f"7:9: norms: {empty}: no verdict"),
+            (alert + "norms = /", "7:9: norms: /: Is a directory"),
+            (alert + "norms = /dev/zero", "7:9: norms: /dev/zero:1: it is no verdict as JSON")))
 
 
 if __name__ == "__main__":

@@ -376,6 +376,11 @@ void status_print(struct json_value answer)
 	      "  journeys: {journeys}, {complete_journeys} of them complete\n"
 	      "  events: {events}; missing: {cut_by_connection} beyond max_events, "
 	      "{cut_by_rate} beyond max_rate, {lost_events} without room\n");
+	print(json_get(status, "diagnose"),
+	      "\nVerdicts of alerts\n"
+	      "  alerts: {followed} followed, {now} of them now; without a verdict: "
+	      "{over_max} beyond max, {without_turns} without turns, {not_tcp} not of TCP\n"
+	      "  verdicts: {certain} certain, {likely} likely, {not_sure} not sure\n");
 	print_list(
 		json_get(status, "groups"), "\nGroups\n",
 		"  {name:t}: by {by:t}: {series} of {max_series} series; {all.flows} flows\n"

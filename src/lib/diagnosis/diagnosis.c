@@ -6,7 +6,11 @@
 
 #include <errno.h>
 
-enum { MAX_TURNS = 65536, MAX_NORMS = 4096 };
+enum {
+	MAX_TURNS = 65536,
+	MAX_NORMS = 4096,
+	TURNS_BEFORE = 10, /* of an alarm, to know what was normal */
+};
 
 int netobs_diagnosis_new(const struct netobs_diagnosis_opts *opts,
 			 struct netobs_diagnosis **ret_diagnosis)
@@ -190,13 +194,31 @@ static int add_host(struct netobs_diagnosis *diagnosis, uint32_t host,
 	return 0;
 }
 
+/* @return whether it says what is normal: it is no alarm, or has enough of a time before */
+static bool is_norm(const struct netobs_verdict *verdict)
+{
+	return !verdict->place || verdict->is_stream ||
+	       verdict->turns_before >= TURNS_BEFORE;
+}
+
+/* What is normal according to an alarm is the time before it. */
+static void keep_before(struct netobs_verdict *alarm)
+{
+	alarm->turn_ns = alarm->turn_before_ns;
+	for (uint32_t i = 0; i < alarm->n_parts && i < PARTS; i++)
+		alarm->parts[i].now_ns = alarm->parts[i].before_ns;
+}
+
 static int add_norm(struct netobs_diagnosis *diagnosis,
 		    const struct netobs_verdict *verdict)
 {
 	struct norm_key key = { .port = verdict->server_port,
 				.protocol = verdict->protocol };
+	struct netobs_verdict *norm;
 	uint32_t index;
 
+	if (!is_norm(verdict))
+		return -ENODATA;
 	memcpy(key.server, verdict->server, sizeof(key.server));
 	if (diagnosis->norms.n >= MAX_NORMS &&
 	    slots_find(&diagnosis->norms, &key) == SLOT_NONE) {
@@ -207,7 +229,10 @@ static int add_norm(struct netobs_diagnosis *diagnosis,
 			  sizeof(struct norm));
 	if (index == SLOT_NONE)
 		return -ENOMEM;
-	((struct norm *)slots_at(&diagnosis->norms, index))->verdict = *verdict;
+	norm = &((struct norm *)slots_at(&diagnosis->norms, index))->verdict;
+	*norm = *verdict;
+	if (norm->place)
+		keep_before(norm);
 	return 0;
 }
 

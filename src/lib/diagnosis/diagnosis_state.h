@@ -53,7 +53,7 @@ struct norm {
 struct netobs_diagnosis {
 	uint32_t max_turns;
 	struct slots turns, queues, hosts, norms;
-	uint64_t left_out; /* records that others took the room of */
+	uint64_t left_out; /* records that cannot be, and those that newer ones took the room of */
 };
 
 /* ---- The records of a client and a service (join.c) ------------------------------------------- */

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <netobs/diagnosis.h>
 #include <netobs/drop.h>
 #include <netobs/flow.h>
 #include <netobs/netobs.h>
@@ -52,6 +53,16 @@ struct tcp_health {
 /** Add a record; one without RTT measurement adds nothing. */
 void tcp_health_add(struct tcp_health *health, const struct netobs_flow *flow);
 
+/* ---- Totals of diagnoses of alerts since the service began ----------------------------- */
+
+struct diagnosis_totals {
+	uint64_t followed; /* alerts that are being diagnosed, or have been */
+	uint64_t verdicts[NETOBS_CERTAINTIES];
+	uint64_t without_turns; /* of those followed: no turn of the connection was seen */
+	/* Alerts that were not followed: max were, or there was no memory; it was not of TCP. */
+	uint64_t over_max, not_tcp;
+};
+
 /* ---- Totals of traces for alerts since the service began ------------------------------- */
 
 struct trace_totals {
@@ -61,8 +72,7 @@ struct trace_totals {
 	uint64_t journeys, complete_journeys, events;
 	/* Events that are missing, as in struct netobs_trace_stats. */
 	uint64_t cut_by_connection, cut_by_rate, lost_events;
-	uint64_t verdicts,
-		undiagnosed; /* for alerts; alerts without one, with [diagnose] */
+	struct diagnosis_totals diagnoses;
 };
 
 /* ---- Metrics --------------------------------------------------------------------------- */

@@ -243,6 +243,12 @@ PARTS(evictions, PART("half_open", connections.evicted_half_open),
       PART("idle", connections.evicted_idle));
 PARTS(missing_events, PART("max_events", trace.cut_by_connection),
       PART("max_rate", trace.cut_by_rate), PART("room", trace.lost_events));
+PARTS(verdicts, PART("not sure", trace.diagnoses.verdicts[NETOBS_NOT_SURE]),
+      PART("likely", trace.diagnoses.verdicts[NETOBS_LIKELY]),
+      PART("certain", trace.diagnoses.verdicts[NETOBS_CERTAIN]));
+PARTS(undiagnosed, PART("max", trace.diagnoses.over_max),
+      PART("not_tcp", trace.diagnoses.not_tcp),
+      PART("no_turns", trace.diagnoses.without_turns));
 PARTS(log_levels, PART("error", errors), PART("warning", warnings));
 
 /* ---- The table -------------------------------------------------------------------- */
@@ -456,10 +462,13 @@ const struct metric metrics_table[] = {
 	{ "netobs_trace_events_missing", COUNTER,
 	  "Events that journeys lack: beyond a budget, or without room",
 	  BY("reason", missing_events) },
-	{ "netobs_diagnose_verdicts", COUNTER, "Verdicts of alerts",
-	  ONE(trace.verdicts) },
+	{ "netobs_diagnose_alerts_followed", COUNTER,
+	  "Alerts that are being diagnosed, or have been",
+	  ONE(trace.diagnoses.followed) },
+	{ "netobs_diagnose_verdicts", COUNTER,
+	  "Verdicts of alerts, by how sure they are", BY("certainty", verdicts) },
 	{ "netobs_diagnose_alerts_refused", COUNTER, "Alerts without a verdict",
-	  ONE(trace.undiagnosed) },
+	  BY("reason", undiagnosed) },
 
 	{ "netobs_drain_duration_seconds", HISTOGRAM,
 	  "Time that drains took, from their begin to their last record",

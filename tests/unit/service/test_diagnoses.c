@@ -15,8 +15,9 @@ struct netobs_diagnosis {
 static struct {
 	int64_t ahead_ms; /* its clocks are */
 	uint32_t diagnoses;
-	uint32_t verdicts;	      /* of a judgement */
-	uint32_t missing;	      /* of a verdict */
+	uint32_t verdicts; /* of a judgement */
+	uint32_t missing;  /* of a verdict */
+	uint8_t certainty;
 	struct netobs_diagnosis last; /* that was judged */
 	int64_t since_ns;
 } fake;
@@ -71,6 +72,7 @@ int __wrap_netobs_diagnosis_judge(
 	const struct netobs_verdict verdict = {
 		.record = { .sz = sizeof(verdict), .type = NETOBS_RECORD_VERDICT },
 		.missing = fake.missing,
+		.certainty = fake.certainty,
 	};
 
 	assert_int_equal(since_ns, before_ns);
@@ -120,15 +122,16 @@ static struct diagnoses *begin(uint32_t max, uint32_t n_norms)
 		.is_enabled = true,
 		.for_ms = 5000,
 		.max = max,
-		.norms = calloc(n_norms + 1, sizeof(*config.norms)),
 		.norms_file = "norms",
-		.n_norms = n_norms,
+		.norms = { .list = calloc(n_norms + 1,
+					  sizeof(struct netobs_verdict)),
+			   .n = n_norms },
 	};
 
 	assert_non_null(all);
-	assert_non_null(config.norms);
+	assert_non_null(config.norms.list);
 	for (uint32_t i = 0; i < n_norms; i++)
-		config.norms[i].record.type = NETOBS_RECORD_VERDICT;
+		config.norms.list[i].record.type = NETOBS_RECORD_VERDICT;
 	memset(&fake, 0, sizeof(fake));
 	memset(&got, 0, sizeof(got));
 	n_warnings = 0;
@@ -136,7 +139,7 @@ static struct diagnoses *begin(uint32_t max, uint32_t n_norms)
 	all->on_record = take;
 	all->on_log = count_warning;
 	diagnoses_commit(all, &config);
-	assert_null(config.norms);
+	assert_null(config.norms.list);
 	return all;
 }
 
@@ -191,6 +194,24 @@ static void turn(struct diagnoses *all, uint8_t client)
 	}
 }
 
+/* Each alert that was followed has a verdict, has none for want of turns, or waits for it. */
+static void assert_totals(const struct diagnoses *all, uint64_t followed,
+			  uint64_t without_turns, uint64_t over_max,
+			  uint64_t not_tcp)
+{
+	const struct diagnosis_totals *totals = &all->totals;
+	uint64_t verdicts = 0;
+
+	for (int i = 0; i < NETOBS_CERTAINTIES; i++)
+		verdicts += totals->verdicts[i];
+	assert_int_equal(totals->followed, followed);
+	assert_int_equal(totals->without_turns, without_turns);
+	assert_int_equal(totals->over_max, over_max);
+	assert_int_equal(totals->not_tcp, not_tcp);
+	assert_int_equal(verdicts, got.n);
+	assert_int_equal(followed, verdicts + without_turns + all->n);
+}
+
 static void pass(struct diagnoses *all, int64_t ms)
 {
 	fake.ahead_ms += ms;
@@ -220,7 +241,7 @@ TEST(it_is_judged_by_its_own_turns_when_their_time_is_over)
 	assert_int_equal(fake.last.norms, 3);
 	assert_int_equal(fake.diagnoses, 0);
 	assert_null(diagnoses_find(all, &one));
-	assert_int_equal(all->undiagnosed, 0);
+	assert_totals(all, 1, 0, 0, 0);
 	end(all);
 }
 
@@ -238,7 +259,7 @@ TEST(turns_of_its_connection_have_other_addresses)
 	diagnoses_record(all, &other.record);
 	pass(all, 5000);
 	assert_int_equal(fake.last.turns, 1);
-	assert_int_equal(all->verdicts, 1);
+	assert_int_equal(got.n, 1);
 	end(all);
 }
 
@@ -251,7 +272,7 @@ TEST(alerts_of_a_client_and_its_service_are_one)
 	turn(all, 1);
 	pass(all, 5000);
 	assert_int_equal(got.n, 1);
-	assert_int_equal(all->undiagnosed, 0);
+	assert_totals(all, 1, 0, 0, 0);
 	end(all);
 }
 
@@ -263,7 +284,7 @@ TEST(those_beyond_the_maximum_are_counted_and_said_once)
 	for (uint8_t client = 1; client <= 6; client++)
 		alert(all, client);
 	assert_null(diagnoses_find(all, &third));
-	assert_int_equal(all->undiagnosed, 4);
+	assert_totals(all, 2, 0, 4, 0);
 	assert_int_equal(n_warnings, 1);
 	turn(all, 1);
 	turn(all, 2);
@@ -286,10 +307,10 @@ TEST(without_turns_it_is_given_up_and_counted)
 	assert_int_equal(fake.diagnoses, 1);
 	pass(all, 1000);
 	assert_int_equal(fake.diagnoses, 0);
-	assert_int_equal(all->undiagnosed, 1);
+	assert_totals(all, 1, 1, 0, 0);
 	datagram.protocol = IPPROTO_UDP;
 	diagnoses_alert(all, &datagram);
-	assert_int_equal(all->undiagnosed, 2);
+	assert_totals(all, 1, 1, 0, 1);
 	assert_int_equal(got.n, 0);
 	assert_int_equal(n_warnings, 1);
 	end(all);
@@ -342,8 +363,7 @@ TEST(an_alert_has_one_verdict_or_none)
 		diagnoses_dispatch(all, INT64_MAX);
 	}
 	assert_int_equal(got.n, 2);
-	assert_int_equal(all->verdicts, 2);
-	assert_int_equal(all->undiagnosed, 1);
+	assert_totals(all, 3, 1, 0, 0);
 	end(all);
 }
 
@@ -355,6 +375,23 @@ TEST(when_it_is_off_nothing_is_counted)
 	diagnoses_commit(all, &off);
 	alert(all, 1);
 	assert_int_equal(fake.diagnoses, 0);
-	assert_int_equal(all->undiagnosed, 0);
+	assert_totals(all, 0, 0, 0, 0);
+	end(all);
+}
+
+TEST(verdicts_are_counted_by_how_sure_they_are)
+{
+	struct diagnoses *all = begin(4, 0);
+	const uint64_t expected[] = { 1, 2, 3 };
+
+	for (uint8_t certainty = 0; certainty < NETOBS_CERTAINTIES; certainty++)
+		for (uint64_t i = 0; i < expected[certainty]; i++) {
+			fake.certainty = certainty;
+			alert(all, 1);
+			turn(all, 1);
+			diagnoses_dispatch(all, INT64_MAX);
+		}
+	assert_memory_equal(all->totals.verdicts, expected, sizeof(expected));
+	assert_totals(all, 6, 0, 0, 0);
 	end(all);
 }

@@ -398,16 +398,16 @@ TEST(a_verdict_is_a_norm_for_its_service)
 		without = judged.verdicts[0];
 		assert_int_not_equal(without.certainty, NETOBS_CERTAIN);
 		assert_true(without.missing & NETOBS_MISSING_BEFORE);
-		/* What was before, as the verdict has it, is the norm of what comes. */
-		for (int part = 0; part < norm.n_parts; part++)
-			norm.parts[part].now_ns = norm.parts[part].before_ns;
-		norm.turn_ns = norm.turn_before_ns;
-		norm.turns = norm.turns_before;
-		norm.place = norm.cause = 0;
+		if (without.place)
+			assert_int_equal(netobs_diagnosis_add(diagnosis, 0,
+							      &without.record),
+					 -ENODATA);
 		assert_int_equal(
 			netobs_diagnosis_add(diagnosis, 0, &norm.record), 0);
 		judge_all(diagnosis, &sim, &(struct judging){ 0 }, &judged);
 		assert_false(judged.verdicts[0].missing & NETOBS_MISSING_BEFORE);
+		assert_int_equal(judged.verdicts[0].turn_before_ns,
+				 norm.place ? norm.turn_before_ns : norm.turn_ns);
 		assert_not_wrong(&sim, &judged.verdicts[0]);
 		n++;
 		found += judged.verdicts[0].place == sim.faults[0].place;
