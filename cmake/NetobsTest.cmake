@@ -172,7 +172,7 @@ set(NETOBS_FUZZ_SOURCES_alert_rule src/lib/alerts/rule.c src/lib/base/log.c src/
 	src/lib/base/text.c)
 set(NETOBS_FUZZ_SOURCES_annotate src/lib/reports/flow_face.c src/lib/reports/layouts.c
 	src/lib/reports/record_find.c src/lib/reports/record_index.c
-	src/cli/annotate/record_input.c src/lib/reports/record_news.c
+	src/cli/annotate/record_input.c src/service/signals.c src/lib/reports/record_news.c
 	src/lib/base/hash.c src/lib/base/json_reader.c src/lib/base/slots.c src/lib/base/text.c)
 set(NETOBS_FUZZ_SOURCES_bulk_answer src/lib/sinks/http/bulk_answer.c)
 set(NETOBS_FUZZ_SOURCES_conf src/service/conf.c src/lib/base/io.c src/lib/base/text.c)

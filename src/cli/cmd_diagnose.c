@@ -4,12 +4,13 @@
 #include <netobs/diagnosis.h>
 
 #include "base/clock_ms.h"
-#include "base/json_reader.h"
+#include "base/text.h"
 #include "cli/diagnose/record_source.h"
 #include "cli/diagnose/verdict_text.h"
 #include "cli/flows/flows_request.h"
 #include "cli/trace/tracer.h"
 #include "cli/view/verb_run.h"
+#include "service/diagnoses.h"
 #include "service/options/privileges.h"
 #include "service/service_trace.h"
 #include "service/signals.h"
@@ -17,11 +18,11 @@
 enum {
 	DEFAULT_MS = 10000, /* of --before and --for */
 	LOOK_MS = 100, /* between looks at other hosts, which bounds their rate */
-	LATE_MS = 5000,	  /* until they have ended: they began later */
+	LATE_MS = 5000,	  /* for other hosts to end: they began later */
 	ALERTS_MAX = 4,	  /* followed at a time */
 	TRACED_MS = 6000, /* after an alert */
 	JUDGED_MS = 8000,
-	HOSTS_MAX = NETOBS_DIAGNOSIS_HOSTS_MAX,
+	HOSTS_MAX = RECORD_HOSTS_MAX,
 	SHOWN_MAX = 10, /* verdicts, for people */
 	JSON_MAX = 64 << 10,
 };
@@ -56,7 +57,7 @@ static const struct args_command command = {
 /* What is judged by itself: all connections, or the one of an alert. */
 struct judged {
 	struct netobs_diagnosis *diagnosis; /* NULL: not in use */
-	struct netobs_alert alert; /* its time is in its turns; 0: none */
+	struct netobs_alert alert; /* turns of its connection have its time; 0: there is none */
 	int64_t due_ms;
 };
 
@@ -72,9 +73,8 @@ struct diagnose {
 	unsigned int first_host;   /* the lowest one with turns */
 	int64_t first_ns, last_ns; /* of its turns */
 	int64_t stopped_ns;	   /* by the clock of this host */
-	char names[HOSTS_MAX][64]; /* of hosts in files: the file and AgentIP */
-	unsigned int n_names;
-	bool reads_norms;
+	struct record_hosts found; /* in files */
+	struct norms norms;
 };
 
 /* ---- Verdicts -------------------------------------------------------------------------- */
@@ -110,9 +110,15 @@ static int judge(struct diagnose *d, const struct judged *judged,
 				   before_ns, on_verdict, d);
 	if (d->verdicts)
 		return 0;
-	fprintf(stderr,
-		"netobsctl diagnose: no verdict: no message of such a connection was seen\n");
-	return r ?: -ENODATA;
+	fprintf(stderr, "netobsctl diagnose: no verdict: %s\n",
+		r == -ENOMEM ?
+			strerror(-r) :
+		d->first_ns ?
+			"no turn was seen in the time that is judged" :
+		d->verb.observer ?
+			"no message of such a connection was seen" :
+			"there are no records of turns, which --collect prints");
+	return r < 0 ? r : -ENODATA;
 }
 
 /* The time to judge ends when this host stopped; if it has no turns, with the last one. */
@@ -135,20 +141,30 @@ static int judge_last(struct diagnose *d)
 
 /* ---- Records --------------------------------------------------------------------------- */
 
+/* Times of other hosts may be any numbers. */
+static void note_time(struct diagnose *d, unsigned int host,
+		      const struct netobs_turn *turn)
+{
+	const int64_t begin_ns = turn->record.time_ns;
+
+	if (host > d->first_host || begin_ns <= 0 || turn->end_ns < begin_ns)
+		return;
+	if (host < d->first_host)
+		d->first_ns = d->last_ns = 0;
+	if (!d->first_ns || begin_ns < d->first_ns)
+		d->first_ns = begin_ns;
+	d->last_ns = max_i64(d->last_ns, turn->end_ns);
+	d->first_host = host;
+}
+
 static void add_record(struct diagnose *d, unsigned int host,
 		       const struct netobs_record *record)
 {
 	const struct netobs_turn *turn = (const struct netobs_turn *)record;
 	const bool is_turn = record->type == NETOBS_RECORD_TURN;
 
-	if (is_turn && host < d->first_host)
-		d->first_ns = d->last_ns = 0;
-	if (is_turn && host <= d->first_host) {
-		if (!d->first_ns || record->time_ns < d->first_ns)
-			d->first_ns = record->time_ns;
-		d->last_ns = max_i64(d->last_ns, turn->end_ns);
-		d->first_host = host;
-	}
+	if (is_turn)
+		note_time(d, host, turn);
 	for (struct judged *it = d->judged; it < d->judged + ALERTS_MAX; it++)
 		if (it->diagnosis && (!is_turn || !it->alert.record.time_ns ||
 				      turn->alert_ns == it->alert.record.time_ns))
@@ -162,22 +178,7 @@ static void on_record(const struct netobs_record *record, void *user)
 	d->options.is_collector ? print_json(record) : add_record(d, 0, record);
 }
 
-/* @return the number of the host of a line in a file; HOSTS_MAX: there are too many */
-static unsigned int find_host(struct diagnose *d, const char *line)
-{
-	char name[64], agent[48];
-	unsigned int i = 0;
-
-	json_get_text(json_parse(line), "AgentIP", agent, sizeof(agent));
-	snprintf(name, sizeof(name), "%zu %s", d->reading, agent);
-	while (i < d->n_names && strcmp(d->names[i], name) != 0)
-		i++;
-	if (i == d->n_names && i < HOSTS_MAX)
-		strcpy(d->names[d->n_names++], name);
-	return i;
-}
-
-/* Verdicts are norms, but none that other hosts send. Other types are no mistake. */
+/* Verdicts of other hosts are no norms here. Other types are no mistake. */
 static bool take_record(const char *line, void *user)
 {
 	union {
@@ -190,10 +191,11 @@ static bool take_record(const char *line, void *user)
 	struct diagnose *d = user;
 	const int r = netobs_record_parse(line, &any, sizeof(any));
 
-	if (r > 0 && d->reads_norms == (any.record.type == NETOBS_RECORD_VERDICT))
+	if (r > 0 && any.record.type != NETOBS_RECORD_VERDICT)
 		add_record(d,
-			   d->options.files.n ? find_host(d, line) :
-						(unsigned int)d->reading + 1,
+			   d->options.files.n ?
+				   record_hosts_find(&d->found, d->reading, line) :
+				   (unsigned int)d->reading + 1,
 			   &any.record);
 	return r > 0 || r == -ENOTSUP;
 }
@@ -205,19 +207,13 @@ static int take_line(const struct record_input *input, const char *line,
 
 	if (!take_record(line, d))
 		record_reader_refuse(&d->reader, input, "it is no record");
-	return d->verb.is_stopping ? -EINTR : 0;
+	return 0;
 }
 
-static int begin_judged(struct diagnose *d, struct judged *judged)
+static int begin_judged(const struct diagnose *d, struct judged *judged)
 {
-	int err = netobs_diagnosis_new(NULL, &judged->diagnosis);
-
-	d->reads_norms = true;
-	if (!err && d->options.norms)
-		err = record_reader_read(&d->reader, d->options.norms,
-					 take_line, d);
-	d->reads_norms = false;
-	return err;
+	return netobs_diagnosis_new(NULL, &judged->diagnosis) ?:
+		       norms_add(&d->norms, judged->diagnosis);
 }
 
 /* ---- Alerts ---------------------------------------------------------------------------- */
@@ -290,36 +286,20 @@ static bool judge_alerts(struct diagnose *d)
 
 /* ---- The run --------------------------------------------------------------------------- */
 
-/* Words for the shell of this host, and of the other one. */
 static int begin_sources(struct diagnose *d)
 {
 	const struct options *o = &d->options;
-	const bool is_file = o->alerts && strcmp(o->alerts, "-") != 0;
-	const char *const alerts[] = { is_file ? "tail" : "cat",
-				       is_file ? "-n0" : NULL,
-				       "-F",
-				       "--",
-				       o->alerts,
-				       NULL };
-	const char *ssh = o->ssh ?: getenv("NETOBS_SSH");
-	cleanup_free char *here = NULL, *there = NULL;
-	int err = 0;
+	cleanup_free char *there = NULL;
+	int err = o->alerts ? record_source_follow(&d->alerts, o->alerts) : 0;
 
-	if (o->alerts)
-		err = record_source_run(&d->alerts, o->alerts, alerts, true);
-	if (asprintf(&here, "exec %s \"$@\"", ssh ?: "ssh") < 0 ||
-	    asprintf(&there,
+	if (asprintf(&there,
 		     "netobsctl diagnose --collect%s --before %ums --for %ums -- %s",
 		     o->alerts ? " --follow-alerts -" : "", o->before_ms,
 		     o->for_ms, d->quoted ?: "") < 0)
 		return -ENOMEM;
 	for (size_t i = 0; !err && i < o->with.n; i++)
-		err = record_source_run(
-			&d->hosts[d->n_hosts++], o->with.items[i],
-			(const char *const[]){ "sh", "-c", here, "ssh", "-T", "-o",
-					       "BatchMode=yes", o->with.items[i],
-					       "--", there, NULL },
-			false);
+		err = record_source_reach(&d->hosts[d->n_hosts++],
+					  o->with.items[i], o->ssh, there);
 	for (size_t i = 0; !err && !o->alerts && i < d->n_hosts; i++)
 		record_source_tell(&d->hosts[i], NULL);
 	return err;
@@ -350,14 +330,28 @@ static int begin_tracer(struct diagnose *d)
 	return r;
 }
 
+static int read_norms(struct diagnose *d)
+{
+	char why[1200];
+	int err = 0;
+
+	if (d->options.norms)
+		err = norms_read(&d->norms, d->options.norms, why, sizeof(why));
+	if (!err)
+		return 0;
+	safe_cell(why);
+	fprintf(stderr, "netobsctl diagnose: --norms: %s\n", why);
+	return err;
+}
+
 static int start_diagnose(void *object)
 {
 	struct diagnose *d = object;
 	const struct options *o = &d->options;
 	char text[64] = "waiting for alerts";
-	int r = 0;
+	int r = read_norms(d);
 
-	if (!o->is_collector && !o->alerts)
+	if (!r && !o->is_collector && !o->alerts)
 		r = begin_judged(d, d->judged);
 	for (; !r && d->reading < o->files.n; d->reading++)
 		r = record_reader_read(&d->reader, o->files.items[d->reading],
@@ -421,6 +415,7 @@ static int finish_diagnose(void *object, int r)
 		r = judge_last(d);
 	for (size_t i = 0; i < ALERTS_MAX; i++)
 		netobs_diagnosis_free(d->judged[i].diagnosis);
+	free(d->norms.list);
 	return r;
 }
 
@@ -433,17 +428,35 @@ static const struct verb_ops diagnose_ops = {
 
 /* ---- Options --------------------------------------------------------------------------- */
 
+static bool has_twice(const struct args_list *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		for (size_t k = 0; k < i; k++)
+			if (!strcmp(list->items[i], list->items[k]))
+				return true;
+	return false;
+}
+
 /* @return what does not go together; NULL: nothing */
 static const char *refuse(const struct diagnose *d)
 {
+	static const struct netobs_trace_opts none;
 	const struct options *o = &d->options;
 
-	if (o->files.n && (d->filter || o->with.n || o->alerts || o->is_collector))
-		return "-r judges all records of files: it takes no FILTER, --with, --collect and --follow-alerts";
+	if (o->files.n &&
+	    (d->filter || o->with.n || o->alerts || o->is_collector ||
+	     o->netns.n || memcmp(&o->traced, &none, sizeof(none)) != 0))
+		return "-r judges all records of files: it takes no FILTER, and no option that is about tracing";
+	if (has_twice(&o->files) || has_twice(&o->with))
+		return "a file of -r, or a host of --with, is given twice";
 	if (o->is_collector && (o->with.n || o->norms))
 		return "--collect judges nothing: it takes no --with and --norms";
 	if (o->alerts && d->filter)
 		return "--follow-alerts: alerts choose connections, and no FILTER does";
+	if (o->alerts && !o->is_collector && (o->before_ms || o->for_ms))
+		return "--follow-alerts: it traces for 6 seconds, and takes no --before and --for";
+	if (o->ssh && !o->with.n)
+		return "--ssh: there is no --with, so it is of no use";
 	for (size_t i = 0; i < o->with.n; i++)
 		if (strchr("-", *o->with.items[i]) || i == HOSTS_MAX - 1)
 			return "--with: it is the name of a host, and there are 63 at most";

@@ -221,14 +221,50 @@ class TwoHosts(Diagnose):
             self.assertEqual((verdict["Place"], verdict["Cause"]), (place, cause), verdict)
             self.assertEqual((verdict["SrcNodeName"], verdict["DstNodeName"]), (self.a.name, self.b.name))
             self.assertNotEqual(verdict["Certainty"], "not sure", verdict)
+        self.assertEqual(other, self.of_service(*files))
         text = Run(self, "--for", FOR_S, *records).wait()
         self.assert_clean(text)
+        self.check_output(records)
         return one, text
+
+    def of_service(self, first, second):
+        """The verdict, if records have the host as sinks name it, and one host has two files."""
+        lines = lab.read(first.path).splitlines(True)
+        parts = []
+        for host, some in ("a", lines[::2]), ("a", lines[1::2]), ("b", lab.read(second.path).splitlines(True)):
+            parts += "-r", self.lab.path(f"part-{len(parts)}")
+            lab.write(parts[-1], "".join(line.replace("{", f'{{"HostId":"{host}","AgentIP":"192.0.2.9",', 1)
+                                         for line in some))
+        return self.verdict(Run(self, "-o", "json", "--for", FOR_S, *parts).wait())
+
+    def check_output(self, records):
+        """A full disk is an error, and a reader that has gone is none."""
+        command = observer.netobsctl(), "diagnose", *map(str, records)
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr),
+                         (1, "netobsctl: cannot write to standard output: No space left on device\n"))
+        read, write = os.pipe()
+        os.close(read)
+        done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+        os.close(write)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_a_server_that_thinks(self):
         verdict, text = self.check(lambda: self.set_think(.08), "server process", "thinks")
         self.assertEqual(verdict["DstPid"], self.server.pid)
         self.assertIn(f"{self.b.name}'s process is to blame", " ".join(text.split()))
+        self.check_norms(verdict)
+
+    def check_norms(self, verdict):
+        """A run that begins in the trouble names the same place by the verdict of one that has seen a time before."""
+        path = self.lab.path("norms")
+        lab.write(path, json.dumps(verdict) + "\n")
+        run = self.with_b("--norms", path)
+        self.talk.wait()
+        one = self.verdict(run.end())
+        self.assertEqual((one["Place"], one["Cause"]), (verdict["Place"], verdict["Cause"]), one)
+        self.assertEqual(one["TurnBeforeNs"], verdict["TurnBeforeNs"])
 
     def test_a_server_that_is_stopped(self):
         _, text = self.check(self.stop_and_go, "server process", "stopped")
@@ -254,6 +290,15 @@ class OneHost(Diagnose):
 
     def test_what_loses_is_beyond_it(self):
         self.check(self.lose)
+
+
+    def test_a_full_disk_ends_a_collection(self):
+        with open("/dev/full", "wb") as full:
+            process = self.lab.spawn(observer.netobsctl(), "diagnose", "--collect", "--before", 600, self.FILTER,
+                                     stdout=full, stderr=subprocess.PIPE, text=True)
+        lab.wait_for(lambda: process.poll() is not None, "the end")
+        self.assertEqual(1, process.returncode)
+        self.assertIn("cannot write to standard output: No space left on device", process.stderr.read())
 
 
 class OtherHosts(Diagnose):
@@ -368,6 +413,7 @@ class Alerts(Diagnose):
             for number, end in enumerate(self.talk.ends[:5]):
                 self.write_alert(file, f"new-{number}", end)
             lab.wait_for(lambda: len(self.new_verdicts(run)) >= 4, "verdicts")
+        self.assertNotIn("waiting for it", run.said)
         run.end()
         verdicts = self.new_verdicts(run)
         self.assertEqual(sorted(one["Alert"] for one in verdicts), [f"new-{number}" for number in range(4)])
@@ -377,17 +423,76 @@ class Alerts(Diagnose):
             self.assertGreaterEqual(one["Turns"], 1)
 
 
-class NoTracing(unittest.TestCase):
+class NoTracing(lab.LabTest):
     def test_options_that_do_not_go_together(self):
         for words in (("-r", "x", "--with", "y"), ("-r", "x", "tcp"), ("--collect", "--with", "y"),
-                      ("--collect", "--norms", "x"), ("--follow-alerts", "x", "tcp")):
+                      ("--collect", "--norms", "x"), ("--follow-alerts", "x", "tcp"), ("-r", "x", "--pid", "1"),
+                      ("-r", "x", "-r", "y", "-r", "x"), ("--with", "x", "--with", "x", "tcp"), ("--ssh", "x", "tcp"),
+                      ("--follow-alerts", "x", "--for", "9")):
             self.assertIn("netobsctl diagnose -h", observer.run("diagnose", *words, code=2).stderr)
 
+    def test_times_that_are_none(self):
+        for name in "--before", "--for":
+            for value in "0", "0s", "-1", "nan", "25d", "9" * 40, "1e3", "soon":
+                self.assertIn(f"{name}: '{value}' is not a duration from 1ms to 24d",
+                              observer.run("diagnose", name, value, "tcp", code=2).stderr)
+
     def test_files_without_records(self):
-        self.assertIn("No such file", observer.run("diagnose", "-r", "/nonexistent/x", code=1).stderr)
-        self.assertIn("no verdict", observer.run("diagnose", "-r", "/dev/null", code=1).stderr)
-        damaged = observer.run("diagnose", "-r", "-", code=1, input='{"type":"turn","TimeNs":"x"}\n{}\n')
-        self.assertIn("it is no record", damaged.stderr)
+        nothing = "no verdict: there are no records of turns, which --collect prints"
+        for path, said in (("/nonexistent/x", "/nonexistent/x: No such file"), ("/", "/: Is a directory"),
+                           ("/dev/null", nothing)):
+            self.assertIn(f"netobsctl diagnose: {said}", observer.run("diagnose", "-r", path, code=1).stderr)
+        turn = '{"type":"turn","TimeNs":%s,"TotalNs":%s}\n'
+        for text, said in (
+                ('{"type":"turn","TimeNs":"x"}\n{}\n', "standard input:1: it is no record"),
+                ('{"type":"alert","TimeNs":1}\n{"type":"flow"}\n', nothing), ("hello\n", "1: it is no JSON object"),
+                (turn % (1, 1) + '{"type":"turn"', "input:2: it is no JSON object"),
+                (turn % (1, 1), "no verdict: no turn was seen in the time that is judged"),
+                (turn % (9 * 10**30, 1), "input:1: it is no record"), (turn % (-2**63, 2**63 - 1), nothing),
+                (turn % (2**63 - 1, 0) + turn % (1, 2**63 - 2), "no verdict: no turn was seen")):
+            for options in (), ("--before", "24d", "--for", "24d"):
+                done = observer.run("diagnose", "-r", "-", *options, code=1, input=text)
+                self.assertIn(said, done.stderr)
+                self.assertEqual("", done.stdout)
+
+    def test_norms_that_are_none(self):
+        path = self.lab.path("norms")
+        good = '{"type":"verdict","Place":"none"}\n'
+        alarm = '{"type":"verdict","Place":"network","TurnsBefore":%d}\n'
+        for text, said in (("", ": no verdict"), ('{"type":"turn"}\n', ":1: it is no verdict as JSON"),
+                           (good + '{"type":"verdict","Pla', ":2: it is no verdict as JSON"),
+                           (good + alarm % 10 + alarm % 9, ":3: it blames a place, and had less than ten turns before"),
+                           (good * 4097, ":4097: there are more than 4096 verdicts")):
+            lab.write(path, text)
+            done = observer.run("diagnose", "-r", "/dev/null", "--norms", path, code=1)
+            self.assertIn(f"netobsctl diagnose: --norms: {path}{said}", done.stderr)
+            self.assertNotIn("no verdict: there", done.stderr)
+        for name, said in ("/nonexistent/x", "No such file"), ("/", "Is a directory"), ("/dev/zero", "no verdict"):
+            self.assertIn(said, observer.run("diagnose", "--norms", name, "tcp", code=1).stderr)
+
+    def interrupt(self, *arguments):
+        """At once: as soon as the command catches it, and waits for something."""
+        process = self.lab.spawn(observer.netobsctl(), "diagnose", *arguments, stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        caught = re.compile(r"^State:\tS.*^SigCgt:\t[0-9a-f]*[2367abef]$", re.DOTALL | re.MULTILINE)
+        lab.wait_for(lambda: caught.search(lab.read(f"/proc/{process.pid}/status")), "a handler")
+        process.send_signal(signal.SIGINT)
+        lab.wait_for(lambda: process.poll() is not None, "the end")
+        return process.returncode, process.stdout.read(), process.stderr.read()
+
+    def test_a_file_of_alerts_may_come_later(self):
+        path = self.lab.path("alerts")
+        run = Run(self, "--follow-alerts", path)
+        self.assertIn(f"netobsctl diagnose: {path}: No such file or directory: waiting for it", run.said)
+        run.end()
+
+    def test_a_signal_at_once_ends_it(self):
+        code, out, said = self.interrupt("-r", "-")
+        self.assertEqual((1, ""), (code, out), said)
+        self.assertIn("no verdict: there are no records of turns", said)
+        code, out, said = self.interrupt("tcp", "port", "1")
+        self.assertEqual((1, ""), (code, out), said)
+        self.assertIn("no verdict: no message of such a connection was seen", said)
 
 
 if __name__ == "__main__":

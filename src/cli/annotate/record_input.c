@@ -11,6 +11,7 @@
 #include "base/json_reader.h"
 #include "base/text.h"
 #include "base/util.h"
+#include "service/signals.h"
 
 enum {
 	CHUNK = 64 << 10,
@@ -53,7 +54,9 @@ static int read_more(struct record_input *input)
 		fflush(input->flushed);
 	do {
 		n = read(input->fd, bytes->bytes + bytes->len, CHUNK);
-	} while (n < 0 && errno == EINTR);
+	} while (n < 0 && errno == EINTR && !signals_are_stopping());
+	if (n < 0 && errno == EINTR)
+		n = 0;
 	if (n < 0)
 		return -errno;
 	bytes->len += (size_t)n;
@@ -187,7 +190,8 @@ int record_reader_read(struct record_reader *reader, const char *path,
 	struct record_line line = { 0 };
 	int r = record_input_open(&input, path), taken = 0;
 
-	while (!r && !taken && (r = record_input_next(&input, &line)) > 0) {
+	while (!r && !taken && !signals_are_stopping() &&
+	       (r = record_input_next(&input, &line)) > 0) {
 		r = 0;
 		if (line.kind == LINE_DAMAGED)
 			record_reader_refuse(reader, &input, line.why);

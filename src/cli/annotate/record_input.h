@@ -71,8 +71,8 @@ void record_reader_refuse(struct record_reader *reader,
 void record_reader_fail(struct record_reader *reader, const char *path, int err);
 
 /**
- * Read a file to its end. What cannot be read is reported, and lines that are no JSON objects are
- * refused.
+ * Read a file to its end, or until a signal that is caught asks to stop. What cannot be read is reported,
+ * and lines that are no JSON objects are refused.
  *
  * @param path  as record_input_open() takes it
  * @param take  gets each JSON object, which is valid during the call.

@@ -64,6 +64,37 @@ int record_source_run(struct record_source *ret_source, const char *name,
 	return 0;
 }
 
+int record_source_reach(struct record_source *ret_source, const char *host,
+			const char *ssh, const char *there)
+{
+	const char *command = ssh ?: getenv("NETOBS_SSH");
+	cleanup_free char *here = NULL;
+
+	if (asprintf(&here, "exec %s \"$@\"", command ?: "ssh") < 0)
+		return -ENOMEM;
+	return record_source_run(
+		ret_source, host,
+		(const char *const[]){ "sh", "-c", here, "ssh", "-T", "-o",
+				       "BatchMode=yes", host, "--", there, NULL },
+		false);
+}
+
+int record_source_follow(struct record_source *ret_source, const char *path)
+{
+	const bool is_file = strcmp(path, "-") != 0;
+	const char *const argv[] = { is_file ? "tail" : "cat",
+				     is_file ? "-n0" : NULL,
+				     "-F",
+				     "--",
+				     path,
+				     NULL };
+
+	if (is_file && access(path, R_OK))
+		fprintf(stderr, "netobsctl diagnose: %s: %s: waiting for it\n",
+			path, strerror(errno));
+	return record_source_run(ret_source, path, argv, true);
+}
+
 void record_source_tell(const struct record_source *source, const char *text)
 {
 	if (text)
@@ -110,7 +141,7 @@ bool record_source_read(struct record_source *source,
 	return !source->has_ended;
 }
 
-/* One that has closed its output may end by itself. @return its status, if so */
+/* A program that has closed its output may end by itself. @return its status, if it did */
 static int end_program(const struct record_source *source)
 {
 	static const int signals[] = { 0, SIGTERM, SIGKILL };
@@ -176,6 +207,25 @@ bool record_read_alert(const char *line, struct netobs_alert *ret_alert)
 		return false;
 	*ret_alert = alert;
 	return true;
+}
+
+unsigned int record_hosts_find(struct record_hosts *hosts, size_t file,
+			       const char *line)
+{
+	const struct json_value json = json_parse(line);
+	char name[sizeof(hosts->names[0])], id[40], agent[48];
+	unsigned int i = 0;
+
+	json_get_text(json, "HostId", id, sizeof(id));
+	json_get_text(json, "AgentIP", agent, sizeof(agent));
+	if (!*id)
+		snprintf(id, sizeof(id), "%zu", file);
+	snprintf(name, sizeof(name), "%s %s", id, agent);
+	while (i < hosts->n && strcmp(hosts->names[i], name) != 0)
+		i++;
+	if (i == hosts->n && i < RECORD_HOSTS_MAX)
+		strcpy(hosts->names[hosts->n++], name);
+	return i;
 }
 
 char *shell_quote(const char *word)

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <netobs/alert.h>
+#include <netobs/diagnosis.h>
 
 #include "cli/annotate/record_input.h"
 
@@ -25,6 +26,13 @@ struct record_source {
 /** Run a program. @param has_stdin  it has that of this process. @return 0; -errno */
 int record_source_run(struct record_source *ret_source, const char *name,
 		      const char *const argv[], bool has_stdin);
+
+/** Run ssh, or @ssh instead, a command of the shell here. @there: one for the shell of @host. @return as above */
+int record_source_reach(struct record_source *ret_source, const char *host,
+			const char *ssh, const char *there);
+
+/** Follow what is added to a file. @path: "-": standard input. @return as above */
+int record_source_follow(struct record_source *ret_source, const char *path);
 
 /**
  * Read what there is, about 1 MiB at most.
@@ -43,6 +51,18 @@ void record_source_close(struct record_source *source);
 
 /** Read the ends, the time and the name of an alert of TCP. @return false: it is none */
 bool record_read_alert(const char *line, struct netobs_alert *ret_alert);
+
+enum { RECORD_HOSTS_MAX = NETOBS_DIAGNOSIS_HOSTS_MAX };
+
+/* Hosts whose records are in files: their HostId, or the file, and their AgentIP. */
+struct record_hosts {
+	char names[RECORD_HOSTS_MAX][96];
+	unsigned int n;
+};
+
+/** @return the number of the host that made a line of a file; RECORD_HOSTS_MAX: there are too many */
+unsigned int record_hosts_find(struct record_hosts *hosts, size_t file,
+			       const char *line);
 
 /** Quote a word for a POSIX shell. @return the caller's; NULL: of NULL, or there is no memory */
 char *shell_quote(const char *word);
