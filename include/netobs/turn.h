@@ -186,8 +186,8 @@ struct netobs_turn {
 	char drop_cause[64];   /**< name of the reason of the last drop */
 	char drop_function[64]; /**< function of the kernel that dropped it; "": not known */
 
-	int64_t alert_ns; /**< as in struct netobs_journey, also the next one */
-	char alert[64];
+	int64_t alert_ns; /**< time of the alert that the connection is traced for; 0: of none */
+	char alert[64]; /**< its rule */
 };
 
 /** What a queue record is about; netobs_queue.kind. */

@@ -295,7 +295,7 @@ class Limits(VerdictTest):
             (alert + "max = 65", "7:7: max: it is more than 64"),
             ("[diagnose]\nenabled = maybe", "2:11: enabled: 'maybe' is not yes or no"),
             (alert + f"norms = {norms}", f"7:9: norms: {norms}: No such file"),
-            (alert + f"norms = {alarm}", f"7:9: norms: {alarm}:3: it blames a place, and had less than ten turns before"),
+            (alert + f"norms = {alarm}", f"7:9: norms: {alarm}:3: it blames a place, and had less than ten turns"),
             (alert + f"norms = {bad}", f"7:9: norms: {bad}:2: it is no verdict as JSON"),
             (alert + f"norms = {none}", f"7:9: norms: {none}:1: it is no verdict as JSON"),
             (alert + f"norms = {empty}", f"7:9: norms: {empty}: no verdict"),

@@ -67,7 +67,7 @@ static const char *const kinds[] = { "records of the other host",
 struct end {
 	char name[64];	  /* of the host, or its address */
 	char text[160];	  /* "192.0.2.1:80 (nginx[12], hostb)" */
-	char process[40]; /* "nginx[12]"; "it": not known */
+	char process[40]; /* "nginx[12]"; "the process": not known */
 };
 
 struct page {
@@ -76,7 +76,7 @@ struct page {
 	struct end ends[2];	   /* of client, of server */
 	const char *heard, *other; /* hosts, if one end has no records */
 	bool is_alone;
-	uint64_t now_ns, before_ns; /* what parts are parts of */
+	uint64_t now_ns, before_ns; /* the time that parts divide */
 	char between[96]; /* "The network", "Something beyond hosta" */
 	char text[2048];  /* of the paragraph */
 };
