@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -77,6 +78,21 @@ int io_read_file(const char *path, int flags, size_t max, char **ret_text,
 	*ret_text = TAKE_PTR(text);
 	*ret_len = len;
 	return 0;
+}
+
+void io_read_proc(uint32_t pid, const char *name, char *text, size_t size)
+{
+	char path[64];
+	cleanup_fd int fd = -1;
+	size_t len = 0;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%u/%s", pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && (n = read(fd, text + len, size - 1 - len)) > 0)
+		len += (size_t)n;
+	len -= len && text[len - 1] == '\n';
+	text[len] = '\0';
 }
 
 int io_read_password(const char *path, char *text, size_t size)

@@ -4,6 +4,7 @@
 #define NETOBS_BASE_IO_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/stat.h>
 
 /* Files: reading and writing all, the directories on a path, a line that is secret. */
@@ -30,6 +31,9 @@ int io_make_parents(const char *path);
  */
 int io_read_file(const char *path, int flags, size_t max, char **ret_text,
 		 size_t *ret_len);
+
+/** Read a file of /proc/PID, as far as there is room, without its last newline. "": it is gone */
+void io_read_proc(uint32_t pid, const char *name, char *text, size_t size);
 
 /**
  * Read the first line of a file: a password or a token, which a command line would show.

@@ -199,18 +199,13 @@ static uint64_t room_of_group(const char *directory, const struct version *versi
 	return limit - min_u64(limit, used);
 }
 
-/* cgroups(7): ID:controllers:path, of version 2 without controllers. */
-static bool parse_group(char *line, const struct version *version,
-			const char **ret_path)
+bool cgroup_parse_line(char *line, const char **ret_controllers, char **ret_path)
 {
-	char *controllers = strchr(line, ':'), *path;
+	char *path = line;
 
-	path = controllers ? strchr(controllers + 1, ':') : NULL;
+	strsep(&path, ":");
+	*ret_controllers = strsep(&path, ":");
 	if (!path)
-		return false;
-	*controllers++ = '\0';
-	*path++ = '\0';
-	if (!cgroup_kind_has(&version->kind, controllers))
 		return false;
 	path[strcspn(path, "\n")] = '\0';
 	*ret_path = path;
@@ -246,14 +241,16 @@ static uint64_t room_of_version(const char *root, const struct version *version)
 	cleanup_file FILE *file = open_in(root, "proc/self/cgroup");
 	char line[LINE], directory[PATH_MAX];
 	struct cgroup_mount mount;
-	const char *path;
+	const char *controllers;
+	char *path;
 	int top;
 
 	if (!cgroup_mount_find(root, &version->kind, &mount))
 		return UINT64_MAX;
 	top = snprintf(NULL, 0, "%s%s", root, mount.point);
 	while (file && fgets(line, sizeof(line), file)) {
-		if (!parse_group(line, version, &path))
+		if (!cgroup_parse_line(line, &controllers, &path) ||
+		    !cgroup_kind_has(&version->kind, controllers))
 			continue;
 		if (snprintf(directory, sizeof(directory), "%s%s%s", root,
 			     mount.point, relative_to(path, &mount)) >=

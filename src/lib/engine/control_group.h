@@ -53,6 +53,14 @@ struct cgroup_mount {
 bool cgroup_kind_has(const struct cgroup_kind *kind, const char *controllers);
 
 /**
+ * Split a line of cgroups(7), /proc/PID/cgroup, ID:controllers:path, of version 2 without controllers.
+ *
+ * @param line  ends with its newline, or without; it is cut
+ * @return false: it is none
+ */
+bool cgroup_parse_line(char *line, const char **ret_controllers, char **ret_path);
+
+/**
  * Find the first mount of it in proc_pid_mountinfo(5).
  *
  * @param root  where /proc is, "" but in tests

@@ -6,6 +6,7 @@
 #include "threads.h"
 
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/slots.h"
 #include "base/util.h"
 #include "bpf/sched.h"
@@ -19,7 +20,6 @@
 #include <bpf/libbpf.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -279,25 +279,12 @@ static void set_bit(__u64 *bits, uint32_t tid)
 			  1ULL << (tid % 64), __ATOMIC_RELAXED);
 }
 
-/* Read a file of /proc, as far as there is room. "": it is gone */
-static void read_proc(uint32_t tid, const char *name, char *text, size_t size)
-{
-	char path[64];
-	cleanup_fd int fd = -1;
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%u/%s", tid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? 0 : read(fd, text, size - 1);
-	text[n > 0 ? n : 0] = '\0';
-}
-
 /* proc_pid_stat(5): behind the command, which may have any characters. @return a letter; 0: it is gone */
 static char read_state(uint32_t tid)
 {
 	char text[256], *end;
 
-	read_proc(tid, "stat", text, sizeof(text));
+	io_read_proc(tid, "stat", text, sizeof(text));
 	end = strrchr(text, ')');
 	return end && end[1] ? end[2] : '\0';
 }
@@ -482,24 +469,21 @@ static void cut_path(char *path, uint32_t level, char *ret_path, size_t size)
 	snprintf(ret_path, size, "%s", path);
 }
 
-/* cgroups(7): ID:controllers:path. The line of version 2 is the last one, and has no controllers. */
+/* The line of version 2 is the last one. */
 static void read_group(uint32_t tid, uint32_t level, char *ret_path, size_t size)
 {
 	static const struct cgroup_kind v1 = { .controller = "cpu" }, v2;
-	char text[CGROUP_PATH_MAX], *rest = text, *path;
+	char text[CGROUP_PATH_MAX], *rest = text, *line, *path;
+	const char *controllers;
 
-	read_proc(tid, "cgroup", text, sizeof(text));
-	while ((path = strsep(&rest, "\n"))) {
-		const char *controllers;
-
-		strsep(&path, ":");
-		controllers = strsep(&path, ":");
-		if (!path || (!cgroup_kind_has(&v1, controllers) &&
-			      !cgroup_kind_has(&v2, controllers)))
-			continue;
-		cut_path(path, level, ret_path, size);
-		return;
-	}
+	io_read_proc(tid, "cgroup", text, sizeof(text));
+	while ((line = strsep(&rest, "\n")))
+		if (cgroup_parse_line(line, &controllers, &path) &&
+		    (cgroup_kind_has(&v1, controllers) ||
+		     cgroup_kind_has(&v2, controllers))) {
+			cut_path(path, level, ret_path, size);
+			return;
+		}
 }
 
 /* If the thread waited mostly for its group's quota, those are named who have used that up. */
@@ -542,8 +526,7 @@ static void report_thread(struct threads *threads, struct thread *thread,
 		.kind = NETOBS_QUEUE_CPU,
 	};
 
-	read_proc(thread->pid, "comm", queue.command, sizeof(queue.command));
-	queue.command[strcspn(queue.command, "\n")] = '\0';
+	io_read_proc(thread->pid, "comm", queue.command, sizeof(queue.command));
 	fill_shares(threads, thread, &queue);
 	threads->on_queue(&queue, threads->ctx);
 }

@@ -2,10 +2,11 @@
 #include "trace_state.h"
 
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/util.h"
+#include "engine/control_group.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { CONTAINER_ID_MIN = 4 }; /* a shorter prefix may match many containers */
@@ -42,52 +43,25 @@ bool trace_process_is_given(const struct trace_process *process)
 
 /* ---- What /proc says ------------------------------------------------------------------- */
 
-static FILE *open_of(uint32_t pid, const char *name)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%u/%s", pid, name);
-	return fopen(path, "re");
-}
-
 /* Compare the command of the process: its threads may have other names. */
 static bool has_command(uint32_t pid, const char *command)
 {
-	FILE *file = open_of(pid, "comm");
 	char line[32];
-	bool has;
 
-	if (!file)
-		return false;
-	has = fgets(line, sizeof(line), file);
-	fclose(file);
-	if (!has)
-		return false;
-	line[strcspn(line, "\n")] = '\0';
+	io_read_proc(pid, "comm", line, sizeof(line));
 	return !strcmp(line, command);
-}
-
-/* The path of each hierarchy is behind the second colon: cgroups(7). */
-static struct cgroup_names names_of_line(const char *line)
-{
-	const char *path = strchr(line, ':');
-
-	path = path ? strchr(path + 1, ':') : NULL;
-	return cgroup_names_of(path ? path + 1 : "");
 }
 
 struct cgroup_names trace_process_names(uint32_t pid)
 {
-	FILE *file = open_of(pid, "cgroup");
+	char text[4 * CGROUP_PATH_MAX], *rest = text, *line, *path;
 	struct cgroup_names names = { 0 };
-	char line[4096];
+	const char *controllers;
 
-	while (file && !*names.container_id && fgets(line, sizeof(line), file)) {
-		line[strcspn(line, "\n")] = '\0';
-		names = names_of_line(line);
-	}
-	if (file)
-		fclose(file);
+	io_read_proc(pid, "cgroup", text, sizeof(text));
+	while (!*names.container_id && (line = strsep(&rest, "\n")) && *line)
+		names = cgroup_names_of(
+			cgroup_parse_line(line, &controllers, &path) ? path : "");
 	return names;
 }
 
