@@ -22,20 +22,20 @@ static const int64_t patience_ns[DATAGRAM_STATES] = {
 };
 
 /* Kinds of keys by which a datagram is found, within its direction. */
-enum datagram_mark { DATAGRAM_BUFFER, DATAGRAM_IP_ID, DATAGRAM_ECHO };
-
-struct datagram_key {
-	struct {
-		const struct direction *direction;
-		uint64_t mark; /* enum datagram_mark */
-		uint64_t value;
-	} key;
-	SLIST_ENTRY(datagram_key) next_own;
-	struct datagram *datagram;
+enum datagram_mark {
+	DATAGRAM_BUFFER,
+	DATAGRAM_IP_ID,
+	DATAGRAM_ECHO,
+	DATAGRAM_MARKS
 };
 
-_Static_assert(sizeof(((struct datagram_key *)NULL)->key) == 24,
-	       "no padding: it is hashed");
+struct datagram_key {
+	const struct direction *direction;
+	uint64_t mark; /* enum datagram_mark */
+	uint64_t value;
+};
+
+_Static_assert(sizeof(struct datagram_key) == 24, "no padding: it is hashed");
 
 TAILQ_HEAD(datagram_list, datagram);
 
@@ -51,7 +51,6 @@ struct datagram {
 	TAILQ_ENTRY(datagram) of_state; /* by time */
 	LIST_ENTRY(datagram) of_direction;
 	TAILQ_ENTRY(datagram) of_reader;
-	SLIST_HEAD(, datagram_key) keys;
 	struct journey_event **events; /* by time */
 	uint32_t n_events, capacity;
 	uint32_t number; /* in its direction */
@@ -179,40 +178,41 @@ static void deliver_datagram(const struct datagram *datagram,
 
 /* ---- Keys -------------------------------------------------------------------------------- */
 
-static struct datagram_key *find_key(const struct datagrams *datagrams,
-				     const struct direction *direction,
-				     enum datagram_mark mark, uint64_t value)
+static bool is_echo(const struct journey_event *event)
 {
-	const struct datagram_key wanted = { .key = { direction, mark, value } };
-
-	return slots_pointer(&datagrams->keys, &wanted.key);
+	return event->protocol == IPPROTO_ICMP ||
+	       event->protocol == IPPROTO_ICMPV6;
 }
 
-static void remove_key(struct datagrams *datagrams, struct datagram_key *key)
+/* @return how many keys an event gives to its datagram */
+static uint32_t keys_of(const struct journey_event *event,
+			struct datagram_key ret_keys[DATAGRAM_MARKS])
 {
-	slots_remove(&datagrams->keys, &key->key);
-	SLIST_REMOVE(&key->datagram->keys, key, datagram_key, next_own);
-	free(key);
+	const struct direction *direction = event->direction;
+	uint32_t n = 0;
+
+	if (event->buffer)
+		ret_keys[n++] = (struct datagram_key){ direction, DATAGRAM_BUFFER,
+						       event->buffer };
+	if (event->is_fragment && event->ip_id)
+		ret_keys[n++] = (struct datagram_key){ direction, DATAGRAM_IP_ID,
+						       event->ip_id };
+	if (is_echo(event) && !event->is_fragment)
+		ret_keys[n++] = (struct datagram_key){ direction, DATAGRAM_ECHO,
+						       event->seq };
+	return n;
 }
 
-/* Add a key; without memory, the datagram is not found by it. */
-static void add_key(struct datagrams *datagrams, struct datagram *datagram,
-		    enum datagram_mark mark, uint64_t value)
+/* Another datagram may have got a key of an event since then. */
+static void remove_keys(struct datagrams *datagrams,
+			const struct datagram *datagram,
+			const struct journey_event *event)
 {
-	struct datagram_key *key = malloc(sizeof(*key));
+	struct datagram_key keys[DATAGRAM_MARKS];
 
-	if (!key)
-		return;
-	*key = (struct datagram_key){
-		.key = { datagram->direction, mark, value },
-		.datagram = datagram,
-	};
-	if (!slots_set_pointer(&datagrams->keys, &key->key, sizeof(key->key),
-			       key)) {
-		free(key);
-		return;
-	}
-	SLIST_INSERT_HEAD(&datagram->keys, key, next_own);
+	for (uint32_t n = keys_of(event, keys); n--;)
+		if (slots_pointer(&datagrams->keys, &keys[n]) == datagram)
+			slots_remove(&datagrams->keys, &keys[n]);
 }
 
 /* ---- Sockets ----------------------------------------------------------------------------- */
@@ -262,13 +262,6 @@ static void leave_reader(struct datagrams *datagrams, struct datagram *datagram)
 
 /* ---- A datagram -------------------------------------------------------------------------- */
 
-static void free_event(const struct direction *direction,
-		       struct journey_event *event)
-{
-	--*direction->n_held_by_all;
-	free(event);
-}
-
 static struct datagram *begin_datagram(struct datagrams *datagrams,
 				       const struct journey_event *event)
 {
@@ -293,11 +286,11 @@ static void end_datagram(struct datagrams *datagrams, struct datagram *datagram,
 		deliver_datagram(datagram, draft);
 	TAILQ_REMOVE(&datagrams->states[datagram->state], datagram, of_state);
 	LIST_REMOVE(datagram, of_direction);
-	while (!SLIST_EMPTY(&datagram->keys))
-		remove_key(datagrams, SLIST_FIRST(&datagram->keys));
 	leave_reader(datagrams, datagram);
-	for (uint32_t i = 0; i < datagram->n_events; i++)
-		free_event(datagram->direction, datagram->events[i]);
+	for (uint32_t i = 0; i < datagram->n_events; i++) {
+		remove_keys(datagrams, datagram, datagram->events[i]);
+		journey_event_free(datagram->events[i]);
+	}
 	free(datagram->events);
 	free(datagram);
 	datagrams->n--;
@@ -324,20 +317,14 @@ static bool may_begin(const struct journey_event *event)
 	}
 }
 
-static bool is_echo(const struct journey_event *event)
-{
-	return event->protocol == IPPROTO_ICMP ||
-	       event->protocol == IPPROTO_ICMPV6;
-}
-
 static struct datagram *find_by(const struct datagrams *datagrams,
 				const struct journey_event *event,
 				enum datagram_mark mark, uint64_t value)
 {
-	const struct datagram_key *key =
-		find_key(datagrams, event->direction, mark, value);
+	const struct datagram_key key = { event->direction, mark, value };
+	struct datagram *datagram = slots_pointer(&datagrams->keys, &key);
 
-	return key && may_pass(key->datagram, event) ? key->datagram : NULL;
+	return datagram && may_pass(datagram, event) ? datagram : NULL;
 }
 
 /* The fragment header, which has the id, is gone once all fragments have been joined. */
@@ -420,34 +407,16 @@ static void set_state(struct datagrams *datagrams, struct datagram *datagram,
 	TAILQ_INSERT_TAIL(&datagrams->states[state], datagram, of_state);
 }
 
-/* Another datagram with this key has been freed in the meantime. */
+/* The buffer of another datagram with this key has been freed. Without memory, the datagram is not found by it. */
 static void set_key(struct datagrams *datagrams, struct datagram *datagram,
-		    enum datagram_mark mark, uint64_t value,
-		    struct journey_draft *draft)
+		    const struct datagram_key *key, struct journey_draft *draft)
 {
-	struct datagram_key *key =
-		find_key(datagrams, datagram->direction, mark, value);
+	struct datagram *other = slots_pointer(&datagrams->keys, key);
 
-	if (key && key->datagram == datagram)
-		return;
-	if (key && mark == DATAGRAM_BUFFER && !key->datagram->is_fragmented)
-		end_datagram(datagrams, key->datagram, draft);
-	else if (key)
-		remove_key(datagrams, key);
-	add_key(datagrams, datagram, mark, value);
-}
-
-static void set_keys(struct datagrams *datagrams, struct datagram *datagram,
-		     const struct journey_event *event,
-		     struct journey_draft *draft)
-{
-	if (event->buffer)
-		set_key(datagrams, datagram, DATAGRAM_BUFFER, event->buffer,
-			draft);
-	if (event->is_fragment && event->ip_id)
-		set_key(datagrams, datagram, DATAGRAM_IP_ID, event->ip_id, draft);
-	if (is_echo(event) && !event->is_fragment)
-		set_key(datagrams, datagram, DATAGRAM_ECHO, event->seq, draft);
+	if (other && other != datagram && key->mark == DATAGRAM_BUFFER &&
+	    !other->is_fragmented)
+		end_datagram(datagrams, other, draft);
+	slots_set_pointer(&datagrams->keys, key, sizeof(*key), datagram);
 }
 
 static void add_event(struct datagrams *datagrams, struct datagram *datagram,
@@ -455,13 +424,15 @@ static void add_event(struct datagrams *datagrams, struct datagram *datagram,
 {
 	const bool is_over = event->step.point == NETOBS_TRACE_DROP &&
 			     !event->is_fragment && !datagram->is_fragmented;
+	struct datagram_key keys[DATAGRAM_MARKS];
 
 	if (append_event(datagram, event) < 0) {
-		free_event(event->direction, event);
+		journey_event_free(event);
 		return;
 	}
 	set_state(datagrams, datagram, state_after(event));
-	set_keys(datagrams, datagram, event, draft);
+	for (uint32_t n = keys_of(event, keys); n--;)
+		set_key(datagrams, datagram, &keys[n], draft);
 	if (event->step.point == NETOBS_TRACE_READY)
 		join_reader(datagrams, datagram, event->socket);
 	if (is_over)
@@ -490,20 +461,15 @@ static void read_datagram(struct datagrams *datagrams, struct datagram *datagram
 			  const struct journey_event *event,
 			  struct journey_draft *draft)
 {
-	struct journey_event *own = NULL;
+	struct journey_event own = *event, *held = NULL;
 
+	own.direction = datagram->direction;
+	own.offset = 0;
+	own.end = datagram->length;
 	if (!datagram->is_read_unseen)
-		own = malloc(sizeof(*own));
-	if (own) {
-		*own = *event;
-		own->direction = datagram->direction;
-		own->offset = 0;
-		own->end = datagram->length;
-		if (append_event(datagram, own) < 0)
-			free(own);
-		else
-			++*datagram->direction->n_held_by_all;
-	}
+		held = journey_event_hold(&own);
+	if (held && append_event(datagram, held) < 0)
+		journey_event_free(held);
 	end_datagram(datagrams, datagram, draft);
 }
 
@@ -545,10 +511,9 @@ void datagrams_take(struct datagrams *datagrams, struct journey_event *event,
 {
 	struct datagram *datagram;
 
-	event->direction->n_held--;
 	if (event->step.point == NETOBS_TRACE_READ) {
 		take_read(datagrams, event, draft);
-		free_event(event->direction, event);
+		journey_event_free(event);
 		return;
 	}
 	datagram = find_datagram(datagrams, event);
@@ -558,7 +523,7 @@ void datagrams_take(struct datagrams *datagrams, struct journey_event *event,
 	    !is_second_copy(datagram, event))
 		add_event(datagrams, datagram, event, draft);
 	else
-		free_event(event->direction, event);
+		journey_event_free(event);
 }
 
 /* ---- Ends -------------------------------------------------------------------------------- */

@@ -50,6 +50,31 @@ static void insert_active(struct direction *direction, struct journey_event *eve
 
 /* ---- Events ------------------------------------------------------------------------------ */
 
+struct journey_event *journey_event_hold(const struct journey_event *event)
+{
+	struct journey_event *held = malloc(sizeof(*held));
+
+	if (!held)
+		return NULL;
+	*held = *event;
+	held->direction->n_held++;
+	++*held->direction->n_held_by_all;
+	return held;
+}
+
+void journey_event_free(struct journey_event *event)
+{
+	struct direction *direction = event ? event->direction : NULL;
+
+	if (!event)
+		return;
+	if (direction->last_call == event)
+		direction->last_call = NULL;
+	direction->n_held--;
+	--*direction->n_held_by_all;
+	free(event);
+}
+
 void direction_init(struct direction *direction, uint64_t *n_held_by_all)
 {
 	direction->n_held_by_all = n_held_by_all;
@@ -67,17 +92,6 @@ int direction_reserve(struct direction *direction)
 				   sizeof(*direction->active), FIRST_EVENTS))
 			return -ENOMEM;
 	return journey_queue_reserve(&direction->pending, n) ? 0 : -ENOMEM;
-}
-
-static void drop_event(struct direction *direction, struct journey_event *event)
-{
-	if (!event)
-		return;
-	if (direction->last_call == event)
-		direction->last_call = NULL;
-	direction->n_held--;
-	--*direction->n_held_by_all;
-	free(event);
 }
 
 /* A call that does not block may write less than it wanted, and the next one takes it from there. */
@@ -127,7 +141,7 @@ void direction_take(struct direction *direction, struct journey_event *event)
 	note_end(direction, event);
 	direction->now_ns = max_i64(direction->now_ns, event->step.time_ns);
 	if (direction->has_done && event->end <= direction->done) {
-		drop_event(direction, event);
+		journey_event_free(event);
 		return;
 	}
 	if (event->step.point == NETOBS_TRACE_SEND)
@@ -144,9 +158,9 @@ void direction_take(struct direction *direction, struct journey_event *event)
 static void pass_send(struct direction *direction, struct journey_event *event)
 {
 	if (direction->copied != direction->called)
-		drop_event(direction, direction->copied);
+		journey_event_free(direction->copied);
 	if (event->begins_call || !direction->called) {
-		drop_event(direction, direction->called);
+		journey_event_free(direction->called);
 		direction->called = event;
 	}
 	direction->copied = event;
@@ -160,7 +174,7 @@ static void remove_ended(struct direction *direction)
 		struct journey_event *event = direction->active[i];
 
 		if (event->end <= direction->done)
-			drop_event(direction, event);
+			journey_event_free(event);
 		else
 			direction->active[n++] = event;
 	}
@@ -174,7 +188,7 @@ static void cut_active(struct direction *direction)
 	struct journey_event **at = &direction->active[middle];
 
 	direction->cut_until = max_i64(direction->cut_until, (*at)->end);
-	drop_event(direction, *at);
+	journey_event_free(*at);
 	memmove(at, at + 1, (--direction->n_active - middle) * sizeof(*at));
 }
 
@@ -189,7 +203,7 @@ static void move_on(struct direction *direction)
 		struct journey_event *event = journey_queue_pop(pending);
 
 		if (event->end <= done) {
-			drop_event(direction, event);
+			journey_event_free(event);
 			continue;
 		}
 		insert_active(direction, event);
@@ -201,7 +215,7 @@ static void move_on(struct direction *direction)
 		pass_send(direction, pop_first(direction, &direction->sends));
 	while (!TAILQ_EMPTY(&direction->sents) &&
 	       TAILQ_FIRST(&direction->sents)->end <= done)
-		drop_event(direction, pop_first(direction, &direction->sents));
+		journey_event_free(pop_first(direction, &direction->sents));
 }
 
 static bool has_done(const struct journey_event *event,
@@ -351,27 +365,20 @@ void direction_halve(struct direction *direction, struct journey_draft *draft)
 		deliver_early(direction, count_taken(direction) / 2, draft);
 }
 
-static uint32_t count_held(const struct direction *direction)
-{
-	return count_taken(direction) + !!direction->called +
-	       (direction->copied && direction->copied != direction->called);
-}
-
 void direction_clear(struct direction *direction)
 {
-	*direction->n_held_by_all -= count_held(direction);
 	for (uint32_t i = 0; i < direction->n_active; i++)
-		free(direction->active[i]);
+		journey_event_free(direction->active[i]);
 	free(direction->active);
 	while (!TAILQ_EMPTY(&direction->sends))
-		free(pop_first(direction, &direction->sends));
+		journey_event_free(pop_first(direction, &direction->sends));
 	while (!TAILQ_EMPTY(&direction->sents))
-		free(pop_first(direction, &direction->sents));
+		journey_event_free(pop_first(direction, &direction->sents));
 	for (uint32_t i = 0; i < direction->pending.n; i++)
-		free(direction->pending.items[i].event);
+		journey_event_free(direction->pending.items[i].event);
 	free(direction->pending.items);
 	if (direction->copied != direction->called)
-		free(direction->copied);
-	free(direction->called);
+		journey_event_free(direction->copied);
+	journey_event_free(direction->called);
 	*direction = (struct direction){ 0 };
 }

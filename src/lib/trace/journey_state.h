@@ -38,6 +38,12 @@ struct journey_event {
 
 TAILQ_HEAD(journey_events, journey_event);
 
+/** @return a copy of an event, which its direction and all journeys count until it is freed; NULL: no memory */
+struct journey_event *journey_event_hold(const struct journey_event *event);
+
+/** @event: held, or NULL */
+void journey_event_free(struct journey_event *event);
+
 static inline bool journey_same_interface(const struct journey_event *a,
 					  const struct journey_event *b)
 {

@@ -84,13 +84,6 @@ static bool is_over(const struct direction *direction, uint8_t point)
 	       (point == NETOBS_TRACE_ACKED && !direction->ends.has_receiver);
 }
 
-static void free_taken(struct journeys *journeys, struct journey_event *event)
-{
-	event->direction->n_held--;
-	journeys->n_held--;
-	free(event);
-}
-
 /* Process acknowledgements before other events of the same time. */
 static void take_bytes(struct journeys *journeys, struct journey_event *event)
 {
@@ -101,7 +94,7 @@ static void take_bytes(struct journeys *journeys, struct journey_event *event)
 	if (point == NETOBS_TRACE_ACKED) {
 		direction->now_ns =
 			max_i64(direction->now_ns, event->step.time_ns);
-		free_taken(journeys, event);
+		journey_event_free(event);
 	} else {
 		direction_take(direction, event);
 	}
@@ -119,7 +112,7 @@ static void take_event(struct journey_event *event, void *ctx)
 	if (journeys->on_event)
 		journeys->on_event(event, journeys->on_event_ctx);
 	if (event->end == event->offset && !event->socket)
-		free_taken(journeys, event);
+		journey_event_free(event);
 	else if (journey_is_datagram(event))
 		datagrams_take(journeys->datagrams, event, &journeys->draft);
 	else
@@ -188,11 +181,11 @@ static void learn_ends(struct journey_ends *ends,
 	ends->dst_port = event->dst_port;
 }
 
-static void fill_event(struct journey_event *held, struct journeys *journeys,
-		       struct direction *direction,
-		       const struct netobs_trace_event *event)
+static struct journey_event make_event(struct journeys *journeys,
+				       struct direction *direction,
+				       const struct netobs_trace_event *event)
 {
-	*held = (struct journey_event){
+	struct journey_event made = {
 		.step = { .time_ns = event->record.time_ns,
 			  .cpu = event->cpu,
 			  .pid = event->pid,
@@ -217,29 +210,26 @@ static void fill_event(struct journey_event *held, struct journeys *journeys,
 		.buffer = event->buffer,
 		.direction = direction,
 	};
-	memcpy(held->step.command, event->command, sizeof(held->step.command));
-	memcpy(held->step.interface, event->interface,
-	       sizeof(held->step.interface));
-	direction->n_held++;
-	journeys->n_held++;
+
+	memcpy(made.step.command, event->command, sizeof(made.step.command));
+	memcpy(made.step.interface, event->interface,
+	       sizeof(made.step.interface));
+	return made;
 }
 
 /*
  * Acknowledged bytes end ranges when their event is due, but apply to the ranges at once: the
  * sender may get the acknowledgement just after a process has read the bytes.
  */
-static int add_acked(struct journeys *journeys, struct direction *direction,
+static int add_acked(struct journeys *journeys,
 		     const struct journey_event *trigger)
 {
-	struct journey_event *held = malloc(sizeof(*held));
+	struct journey_event *held = journey_event_hold(trigger);
 
 	if (!held)
 		return -ENOMEM;
-	*held = *trigger;
 	held->id = ++journeys->last_id;
-	direction->n_held++;
-	journeys->n_held++;
-	direction_take(direction, held);
+	direction_take(held->direction, held);
 	return 0;
 }
 
@@ -249,12 +239,27 @@ static bool has_bytes(const struct netobs_trace_event *event)
 	return event->length || event->socket;
 }
 
+static int hold_event(struct journeys *journeys, const struct journey_event *event)
+{
+	struct journey_event *held = journey_event_hold(event);
+
+	if (!held)
+		return -ENOMEM;
+	if (event->step.point == NETOBS_TRACE_ACKED &&
+	    add_acked(journeys, held) < 0) {
+		journey_event_free(held);
+		return -ENOMEM;
+	}
+	journey_queue_push(&journeys->waiting, held->step.time_ns, held);
+	return 0;
+}
+
 int journeys_add(struct journeys *journeys, const struct netobs_trace_event *event)
 {
 	struct connection *connection =
 		get_connection(journeys, event->connection);
-	cleanup_free struct journey_event *held = NULL;
 	struct direction *direction;
+	struct journey_event made;
 
 	if (!connection)
 		return -ENOMEM;
@@ -263,19 +268,11 @@ int journeys_add(struct journeys *journeys, const struct netobs_trace_event *eve
 	if ((!has_bytes(event) && !journeys->on_event) ||
 	    event->point >= NETOBS_TRACE_POINTS)
 		return 0;
-	held = malloc(sizeof(*held));
-	if (!held || direction_reserve(direction) < 0 ||
-	    !journey_queue_reserve(&journeys->waiting, journeys->waiting.n + 1))
+	made = make_event(journeys, direction, event);
+	if ((!journey_is_datagram(&made) && direction_reserve(direction) < 0) ||
+	    !journey_queue_reserve(&journeys->waiting, journeys->waiting.n + 1) ||
+	    hold_event(journeys, &made) < 0)
 		return -ENOMEM;
-	fill_event(held, journeys, direction, event);
-	if (event->point == NETOBS_TRACE_ACKED &&
-	    add_acked(journeys, direction, held) < 0) {
-		direction->n_held--;
-		journeys->n_held--;
-		return -ENOMEM;
-	}
-	journey_queue_push(&journeys->waiting, held->step.time_ns, held);
-	held = NULL;
 	journeys->newest_ns = max_i64(journeys->newest_ns, event->record.time_ns);
 	take_before(journeys, journeys->newest_ns - DELAY_NS);
 	return 0;
@@ -397,7 +394,7 @@ void journeys_free(struct journeys *journeys)
 	if (!journeys)
 		return;
 	for (uint32_t i = 0; i < journeys->waiting.n; i++)
-		free(journeys->waiting.items[i].event);
+		journey_event_free(journeys->waiting.items[i].event);
 	free(journeys->waiting.items);
 	end_all(journeys, remove_connection);
 	slots_free(&journeys->connections);
