@@ -484,18 +484,22 @@ static void open_threads(struct trace *trace)
 }
 
 /* Tracing goes on without netfilter's hooks if the kernel lacks support. */
-static int open_hooks(struct trace *trace)
+static void open_hooks(struct trace *trace)
 {
 	const int err = trace->programs.netfilter_error;
 
 	if (!asks_for_netfilter(&trace->opts))
-		return 0;
+		return;
 	if (!err)
-		return trace_hooks_open(&trace->hooks, &trace->programs,
-					&trace->life.log);
-	log_warning(&trace->life.log, "netfilter's hooks are not traced: %s%s",
-		    strerror(-err), privilege_hint(err, PRIVILEGE_PROGRAMS).text);
-	return 0;
+		trace->hooks = (struct trace_hooks){
+			.programs = &trace->programs,
+			.log = &trace->life.log,
+		};
+	else
+		log_warning(&trace->life.log,
+			    "netfilter's hooks are not traced: %s%s",
+			    strerror(-err),
+			    privilege_hint(err, PRIVILEGE_PROGRAMS).text);
 }
 
 static void deliver_host(void *ctx, const struct netobs_host *host)
@@ -546,10 +550,10 @@ static int open_trace(struct trace *trace)
 	clock_init(&trace->clock, CLOCK_HOST);
 	err = trace_programs_open(&trace->programs, &knobs, on_report, trace,
 				  &trace->life.log);
-	err = err ?: open_hooks(trace);
 	err = err ?: open_queues(trace);
 	if (err)
 		return err;
+	open_hooks(trace);
 	open_threads(trace);
 	drop_names_open(&trace->names, trace->programs.has_reasons,
 			&trace->life.log);

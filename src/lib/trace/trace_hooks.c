@@ -19,39 +19,27 @@ enum {
 
 /* ---- Namespaces without hooks ------------------------------------------------------------- */
 
-static uint32_t *find_unhooked(struct trace_hooks *hooks, uint32_t inode)
-{
-	for (uint32_t i = 0; i < hooks->n_unhooked; i++)
-		if (hooks->unhooked[i] == inode)
-			return &hooks->unhooked[i];
-	return NULL;
-}
-
 static void note_unhooked(struct trace_hooks *hooks, uint32_t inode)
 {
-	if (find_unhooked(hooks, inode))
+	struct slots *unhooked = &hooks->unhooked;
+
+	if (slots_find(unhooked, &inode) != SLOT_NONE)
 		return;
-	if (hooks->n_unhooked < TRACE_UNHOOKED_MAX)
-		hooks->unhooked[hooks->n_unhooked++] = inode;
-	else
+	if (unhooked->n == TRACE_UNHOOKED_MAX ||
+	    slots_get(unhooked, &inode, sizeof(inode), sizeof(inode)) == SLOT_NONE)
 		hooks->has_more_unhooked = true;
 }
 
+/* Some had no place, and are noted at their next event: none may be missing any more once there are none. */
 static void forget_unhooked(struct trace_hooks *hooks, uint32_t inode)
 {
-	uint32_t *place = find_unhooked(hooks, inode);
-
-	if (!place)
-		return;
-	*place = hooks->unhooked[--hooks->n_unhooked];
-	/* Some had no place, and are noted at their next event: none may be missing any more. */
-	if (!hooks->n_unhooked)
-		hooks->has_more_unhooked = false;
+	slots_remove(&hooks->unhooked, &inode);
+	hooks->has_more_unhooked &= hooks->unhooked.n > 0;
 }
 
 uint64_t trace_hooks_count_unhooked(const struct trace_hooks *hooks)
 {
-	return hooks->n_unhooked + hooks->has_more_unhooked;
+	return hooks->unhooked.n + hooks->has_more_unhooked;
 }
 
 /* ---- A namespace ---------------------------------------------------------------------------- */
@@ -142,16 +130,13 @@ static void try_space(struct trace_hooks *hooks, struct trace_space *space,
 
 /* ---- All processes -------------------------------------------------------------------------- */
 
-static struct trace_space *find_space(struct trace_hooks *hooks, uint32_t inode)
+/* NULL: there is none. */
+static struct trace_space *find_space(const struct trace_hooks *hooks,
+				      uint32_t inode)
 {
-	if (hooks->last < hooks->n && hooks->spaces[hooks->last].inode == inode)
-		return &hooks->spaces[hooks->last];
-	for (uint32_t i = 0; i < hooks->n; i++)
-		if (hooks->spaces[i].inode == inode) {
-			hooks->last = i;
-			return &hooks->spaces[i];
-		}
-	return NULL;
+	const uint32_t i = slots_find(&hooks->spaces, &inode);
+
+	return i == SLOT_NONE ? NULL : slots_at(&hooks->spaces, i);
 }
 
 /* Namespaces that become wanted during a walk have to wait for the next one. */
@@ -159,8 +144,8 @@ static bool begin_walk(struct trace_hooks *hooks)
 {
 	bool is_any = false;
 
-	for (uint32_t i = 0; i < hooks->n; i++) {
-		struct trace_space *space = &hooks->spaces[i];
+	for (uint32_t i = 0; i < hooks->spaces.n; i++) {
+		struct trace_space *space = slots_at(&hooks->spaces, i);
 
 		space->is_sought = space->is_wanted;
 		is_any |= space->is_sought;
@@ -175,8 +160,8 @@ static void end_walk(struct trace_hooks *hooks, int64_t now_ns)
 			       privilege_missing(-EACCES, PRIVILEGE_PROCESSES);
 	const int err = is_denied ? -EACCES : -ENOENT;
 
-	for (uint32_t i = 0; i < hooks->n; i++) {
-		struct trace_space *space = &hooks->spaces[i];
+	for (uint32_t i = 0; i < hooks->spaces.n; i++) {
+		struct trace_space *space = slots_at(&hooks->spaces, i);
 
 		if (space->is_sought && space->is_wanted)
 			fail_space(hooks, space, err, now_ns);
@@ -213,18 +198,16 @@ static void walk_processes(struct trace_hooks *hooks, int64_t now_ns)
 
 /* ---- Use ------------------------------------------------------------------------------------ */
 
-/* NULL: there are too many. */
-static struct trace_space *add_space(struct trace_hooks *hooks, uint32_t inode)
+/* NULL: there are too many, or there is no memory. */
+static struct trace_space *get_space(struct trace_hooks *hooks, uint32_t inode)
 {
-	struct trace_space *space = &hooks->spaces[hooks->n];
+	struct trace_space *space = find_space(hooks, inode);
+	uint32_t i = SLOT_NONE;
 
-	if (hooks->n == TRACE_SPACES_MAX) {
-		note_unhooked(hooks, inode);
-		return NULL;
-	}
-	*space = (struct trace_space){ .inode = inode };
-	hooks->n++;
-	return space;
+	if (!space && hooks->spaces.n < TRACE_SPACES_MAX)
+		i = slots_get(&hooks->spaces, &inode, sizeof(inode),
+			      sizeof(*space));
+	return i == SLOT_NONE ? space : slots_at(&hooks->spaces, i);
 }
 
 void trace_hooks_note(struct trace_hooks *hooks, uint32_t inode, uint32_t pid,
@@ -232,11 +215,13 @@ void trace_hooks_note(struct trace_hooks *hooks, uint32_t inode, uint32_t pid,
 {
 	struct trace_space *space;
 
-	if (!hooks->spaces || !inode)
+	if (!hooks->programs || !inode)
 		return;
-	space = find_space(hooks, inode) ?: add_space(hooks, inode);
-	if (!space)
+	space = get_space(hooks, inode);
+	if (!space) {
+		note_unhooked(hooks, inode);
 		return;
+	}
 	space->used_ns = now_ns;
 	if (!space->is_hooked && !space->is_wanted &&
 	    space->used_ns >= space->retry_ns)
@@ -258,43 +243,36 @@ static bool is_over(const struct trace_space *space, int64_t now_ns)
 	       (space->is_hooked || now_ns >= space->retry_ns);
 }
 
+static void forget_space(struct trace_hooks *hooks, struct trace_space *space)
+{
+	const uint32_t inode = space->inode;
+
+	leave_space(space);
+	slots_remove(&hooks->spaces, &inode);
+}
+
 void trace_hooks_sweep(struct trace_hooks *hooks, int64_t now_ns)
 {
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < hooks->n; i++) {
-		struct trace_space *space = &hooks->spaces[i];
+	for (uint32_t i = hooks->spaces.n; i--;) {
+		struct trace_space *space = slots_at(&hooks->spaces, i);
 
 		if (is_over(space, now_ns))
-			leave_space(space);
-		else
-			hooks->spaces[n++] = *space;
+			forget_space(hooks, space);
 	}
-	hooks->n = n;
 	walk_processes(hooks, now_ns);
 }
 
 void trace_hooks_leave(struct trace_hooks *hooks)
 {
 	netns_walk_end(&hooks->walk);
-	while (hooks->n)
-		leave_space(&hooks->spaces[--hooks->n]);
-}
-
-int trace_hooks_open(struct trace_hooks *hooks,
-		     const struct trace_programs *programs, const struct log *log)
-{
-	*hooks = (struct trace_hooks){
-		.programs = programs,
-		.log = log,
-		.spaces = calloc(TRACE_SPACES_MAX, sizeof(*hooks->spaces)),
-	};
-	return hooks->spaces ? 0 : -ENOMEM;
+	while (hooks->spaces.n)
+		forget_space(hooks, slots_at(&hooks->spaces, 0));
 }
 
 void trace_hooks_close(struct trace_hooks *hooks)
 {
 	trace_hooks_leave(hooks);
-	free(hooks->spaces);
+	slots_free(&hooks->spaces);
+	slots_free(&hooks->unhooked);
 	*hooks = (struct trace_hooks){ 0 };
 }

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/life.h"
 #include "base/log.h"
+#include "base/slots.h"
 #include "bpf/trace.h"
 #include "drops/drop_names.h"
 #include "trace_programs.h"
@@ -87,7 +88,7 @@ struct cgroup_names trace_process_names(uint32_t pid);
 enum { TRACE_SPACES_MAX = 64, TRACE_UNHOOKED_MAX = 1024 };
 
 struct trace_space {
-	uint32_t inode;
+	uint32_t inode; /* first: the key */
 	bool is_hooked;
 	bool is_wanted; /* it is to be found among all processes, */
 	bool is_sought; /* from the first one of this walk on */
@@ -100,25 +101,15 @@ struct trace_space {
 
 /* Zeroes: of no namespace. */
 struct trace_hooks {
+	/* Open, with netfilter's programs; NULL: hooks are not wanted, or cannot be attached to */
 	const struct trace_programs *programs;
 	const struct log *log;
-	struct trace_space *spaces; /* NULL: hooks are not wanted, or cannot be attached to */
-	uint32_t n;
-	uint32_t last; /* index of the space of the last event: often the next one's, too */
+	struct slots spaces; /* of struct trace_space */
 	struct netns_walk walk;
-	uint32_t unhooked[TRACE_UNHOOKED_MAX]; /* had events, but the tracer is not attached */
-	uint32_t n_unhooked;
-	bool has_more_unhooked; /* others had events while unhooked[] was full */
+	struct slots unhooked; /* inodes: they had events, but the tracer is not attached */
+	bool has_more_unhooked; /* others had events while unhooked was full */
 	bool is_failure_logged;
 };
-
-/**
- * @param programs  open, with netfilter's programs; they and @log stay as long as it is open
- * @return 0; -ENOMEM
- */
-int trace_hooks_open(struct trace_hooks *hooks,
-		     const struct trace_programs *programs,
-		     const struct log *log);
 
 /** Note an event of a chosen connection in a namespace at @now_ns. @pid: a process that may be in it */
 void trace_hooks_note(struct trace_hooks *hooks, uint32_t inode, uint32_t pid,
