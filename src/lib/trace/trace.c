@@ -224,7 +224,6 @@ static void free_traced(struct trace *trace)
 	for (uint32_t i = 0; trace->traced && i < trace->programs.knobs.slots; i++)
 		traced_clear(&trace->traced[i]);
 	free(trace->traced);
-	trace_early_free(&trace->early);
 	trace->traced = NULL;
 	TAILQ_INIT(&trace->room);
 }
@@ -602,6 +601,7 @@ static int start_trace(void *owner)
 		return err;
 	}
 	report_missing(trace);
+	trace->has_early = true;
 	trace->life.state = LIFE_RUNNING;
 	set_read_timer(trace, READ_MS);
 	return 0;

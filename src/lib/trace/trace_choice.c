@@ -120,40 +120,6 @@ bool trace_match(const struct filter *filter, const struct trace_tuple *tuple)
 	return false;
 }
 
-/* ---- Events before the tracer runs ------------------------------------------------------ */
-
-enum { EARLY_FIRST = 64 };
-
-bool trace_early_keep(struct trace_early *early,
-		      const struct netobs_trace_event *event)
-{
-	if (early->n >= TRACE_EARLY_MAX ||
-	    !array_reserve(&early->events, early->n, &early->capacity,
-			   sizeof(*event), EARLY_FIRST))
-		return false;
-	early->events[early->n++] = *event;
-	return true;
-}
-
-void trace_early_deliver(struct trace_early *early,
-			 void (*deliver)(void *ctx,
-					 const struct netobs_trace_event *event),
-			 void *ctx)
-{
-	struct trace_early all = *early;
-
-	*early = (struct trace_early){ 0 };
-	for (uint32_t i = 0; i < all.n; i++)
-		deliver(ctx, &all.events[i]);
-	trace_early_free(&all);
-}
-
-void trace_early_free(struct trace_early *early)
-{
-	free(early->events);
-	*early = (struct trace_early){ 0 };
-}
-
 /* ---- Events ---------------------------------------------------------------------------- */
 
 /* The connection has had an event, or must not be evicted yet. */
@@ -273,9 +239,8 @@ static void note_event(const struct trace *trace,
 		host_records_note(trace->hosts, event, is_uplink, boot_ns);
 }
 
-static void hand_over(void *ctx, const struct netobs_trace_event *event)
+static void hand_over(struct trace *trace, const struct netobs_trace_event *event)
 {
-	struct trace *trace = ctx;
 	const bool is_wanted = trace->opts.layers >> event->layer & 1;
 
 	trace->stats.events += is_wanted;
@@ -285,11 +250,6 @@ static void hand_over(void *ctx, const struct netobs_trace_event *event)
 	trace->stats.lost_events +=
 		(trace->turns && turns_note(trace->turns, event)) ||
 		(trace->journeys && journeys_add(trace->journeys, event));
-}
-
-void trace_deliver_early(struct trace *trace)
-{
-	trace_early_deliver(&trace->early, hand_over, trace);
 }
 
 static void deliver_event(struct trace *trace, struct traced *traced,
@@ -319,10 +279,26 @@ static void deliver_event(struct trace *trace, struct traced *traced,
 		return;
 	fill_event(trace, traced, report, offset, &event);
 	note_event(trace, &event, (int64_t)report->time_ns);
-	if (trace->life.state >= LIFE_RUNNING)
-		hand_over(trace, &event);
-	else if (!trace_early_keep(&trace->early, &event))
-		trace->stats.lost_events++;
+	hand_over(trace, &event);
+}
+
+static void deliver_pending(struct trace *trace, struct traced *traced)
+{
+	trace->stats.lost_events += traced->n_pending_lost;
+	traced->n_pending_lost = 0;
+	for (uint32_t i = 0; i < traced->n_pending; i++)
+		deliver_event(trace, traced, &traced->pending[i]);
+	traced_drop_pending(traced);
+}
+
+void trace_deliver_early(struct trace *trace)
+{
+	if (!trace->has_early)
+		return;
+	trace->has_early = false;
+	for (uint32_t i = 0; i < trace->programs.knobs.slots; i++)
+		if (trace->traced[i].is_chosen)
+			deliver_pending(trace, &trace->traced[i]);
 }
 
 /* ---- Connections ----------------------------------------------------------------------- */
@@ -351,11 +327,18 @@ void trace_note_last(const struct trace *trace, struct traced *traced)
 			__atomic_load_n(&conn->last_ns, __ATOMIC_RELAXED));
 }
 
-uint64_t trace_count_cut(const struct trace *trace, const struct traced *traced)
+static uint64_t count_events(const struct trace *trace,
+			     const struct traced *traced)
 {
 	const struct trace_conn *conn =
 		trace_programs_conn(&trace->programs, traced->id);
-	const uint64_t events = __atomic_load_n(&conn->events, __ATOMIC_RELAXED);
+
+	return __atomic_load_n(&conn->events, __ATOMIC_RELAXED);
+}
+
+uint64_t trace_count_cut(const struct trace *trace, const struct traced *traced)
+{
+	const uint64_t events = count_events(trace, traced);
 
 	return traced->is_chosen && events > trace->opts.max_events ?
 		       events - trace->opts.max_events :
@@ -399,10 +382,10 @@ static void refuse(struct trace *trace, struct traced *traced)
 	trace_programs_conn(&trace->programs, traced->id)->is_rejected = 1;
 }
 
-/* The connection is armed for a time, or some of its bytes are on their way. */
+/* The connection is armed for a time, or some of its events or bytes are on their way. */
 static bool is_kept(const struct trace *trace, const struct traced *traced)
 {
-	return traced->until_ns ||
+	return traced->until_ns || traced->n_pending ||
 	       (trace->journeys &&
 		journeys_is_waiting(trace->journeys, traced->id));
 }
@@ -426,9 +409,6 @@ static bool make_room(struct trace *trace)
 {
 	const uint64_t now_ns = (uint64_t)clock_boot_ns();
 
-	/* Early events would be delivered after the end of their connection. */
-	if (trace->early.n)
-		return false;
 	for (int i = 0; i < ROOM_TRIES && !TAILQ_EMPTY(&trace->room); i++) {
 		struct traced *first = TAILQ_FIRST(&trace->room);
 
@@ -449,11 +429,8 @@ static bool make_room(struct trace *trace)
 static uint64_t count_waiting_cut(const struct trace *trace,
 				  const struct traced *traced)
 {
-	const struct trace_conn *conn =
-		trace_programs_conn(&trace->programs, traced->id);
 	const uint64_t events =
-		min_u64(__atomic_load_n(&conn->events, __ATOMIC_RELAXED),
-			trace->opts.max_events);
+		min_u64(count_events(trace, traced), trace->opts.max_events);
 
 	return traced->is_matching && events > PROCESS_EVENTS ?
 		       events - PROCESS_EVENTS :
@@ -479,10 +456,8 @@ void trace_choose(struct trace *trace, struct traced *traced)
 	traced->is_matching = false;
 	conn->max_events = trace->opts.max_events;
 	conn->is_used = TRACE_CHOSEN;
-	trace->stats.lost_events += traced->n_pending_lost;
-	for (uint32_t i = 0; i < traced->n_pending; i++)
-		deliver_event(trace, traced, &traced->pending[i]);
-	traced_drop_pending(traced);
+	if (trace->life.state >= LIFE_RUNNING)
+		deliver_pending(trace, traced);
 }
 
 static bool is_of_process(struct trace *trace, const struct trace_report *report)
@@ -617,7 +592,7 @@ void trace_take_report(struct trace *trace, const struct trace_report *report)
 	}
 	if (report->point == TRACE_OPENS || report->point == TRACE_FACE)
 		take_face(trace, traced, &tuple);
-	else if (traced->is_chosen)
+	else if (traced->is_chosen && trace->life.state >= LIFE_RUNNING)
 		deliver_event(trace, traced, report);
 	else
 		keep_report(trace, traced, report);

@@ -130,27 +130,6 @@ void trace_hooks_leave(struct trace_hooks *hooks);
 /** Detach from all namespaces, and free the list. */
 void trace_hooks_close(struct trace_hooks *hooks);
 
-/* ---- Events during netobs_start(), which wait: only netobs_dispatch() calls callbacks -- */
-
-enum { TRACE_EARLY_MAX = 1 << 16 };
-
-struct trace_early {
-	struct netobs_trace_event *events;
-	uint32_t n, capacity;
-};
-
-/** Keep a copy. @return false: there are TRACE_EARLY_MAX, or there is no memory */
-bool trace_early_keep(struct trace_early *early,
-		      const struct netobs_trace_event *event);
-
-/** Call @deliver for each event, in the order of arrival, and remove all. */
-void trace_early_deliver(struct trace_early *early,
-			 void (*deliver)(void *ctx,
-					 const struct netobs_trace_event *event),
-			 void *ctx);
-
-void trace_early_free(struct trace_early *early);
-
 /* ---- The tracer ---------------------------------------------------------------------- */
 
 struct trace {
@@ -158,7 +137,8 @@ struct trace {
 	struct netobs_trace_opts opts;
 	struct filter *filter;
 	struct trace_process process;
-	bool wants_datagrams;		   /* UDP and ICMP may be chosen */
+	bool wants_datagrams; /* UDP and ICMP may be chosen */
+	bool has_early;	      /* chosen connections may have kept reports */
 	uint32_t spaces[TRACE_SPACES_MAX]; /* namespaces that count; n_spaces 0: all */
 	uint32_t n_spaces;
 	int read_timer;
@@ -176,7 +156,6 @@ struct trace {
 	struct trace_known_container containers[TRACE_PROCESSES_KNOWN]; /* by the pid */
 	struct traced *traced;	/* by slot */
 	struct trace_room room; /* of chosen connections */
-	struct trace_early early;
 	uint32_t n_chosen;
 	uint32_t n_used;    /* slots, at the last sweep */
 	uint32_t n_pending; /* reports that candidates keep, about */
