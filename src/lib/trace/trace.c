@@ -104,6 +104,12 @@ void trace_name_alert(const struct trace *trace, uint64_t connection,
 	memcpy(alert, traced->alert, sizeof(traced->alert));
 }
 
+void trace_deliver(struct trace *trace, const struct netobs_record *record)
+{
+	trace->life.delivered++;
+	trace->opts.on_record(record, trace->opts.user);
+}
+
 static void deliver_journey(struct netobs_journey *journey, void *ctx)
 {
 	struct trace *trace = ctx;
@@ -119,10 +125,9 @@ static void deliver_journey(struct netobs_journey *journey, void *ctx)
 
 	trace->stats.journeys++;
 	trace->stats.complete_journeys += !journey->unknown_parts;
-	trace->life.delivered++;
 	trace_name_alert(trace, journey->connection, &journey->alert_ns,
 			 journey->alert);
-	trace->opts.on_record(&journey->record, trace->opts.user);
+	trace_deliver(trace, &journey->record);
 }
 
 static int choose_filter(struct trace *trace)
@@ -451,8 +456,7 @@ static void deliver_queue(struct netobs_queue *queue, void *ctx)
 			       trace_find_container(trace, share->pid),
 			       sizeof(share->container_id));
 	}
-	trace->life.delivered++;
-	trace->opts.on_record(&queue->record, trace->opts.user);
+	trace_deliver(trace, &queue->record);
 }
 
 /* Its times are of CLOCK_BOOTTIME. */
@@ -505,8 +509,7 @@ static void deliver_host(void *ctx, const struct netobs_host *host)
 {
 	struct trace *trace = ctx;
 
-	trace->life.delivered++;
-	trace->opts.on_record(&host->record, trace->opts.user);
+	trace_deliver(trace, &host->record);
 }
 
 static int open_queues(struct trace *trace)

@@ -460,6 +460,12 @@ static bool is_self(const struct trace_tuple *tuple)
 			     &tuple->addrs[1], tuple->ports[1]);
 }
 
+struct trace_conn *trace_programs_conn(const struct trace_programs *programs,
+				       uint64_t id)
+{
+	return &programs->conns[id & (programs->knobs.slots - 1)];
+}
+
 /* Add a connection as netobs_trace_claim() and add_conn() of trace/events.h do. */
 int trace_programs_add(struct trace_programs *programs,
 		       const struct trace_tuple *tuple, bool is_turned,
@@ -469,7 +475,7 @@ int trace_programs_add(struct trace_programs *programs,
 
 	for (uint32_t i = 0; i < programs->knobs.slots; i++) {
 		const uint64_t id = OWN_IDS | ++programs->last_id;
-		struct trace_conn *conn = &programs->conns[id & mask];
+		struct trace_conn *conn = trace_programs_conn(programs, id);
 		const struct trace_face face = { .id = id,
 						 .slot = (uint32_t)id & mask,
 						 .is_turned = is_turned };
@@ -495,17 +501,10 @@ int trace_programs_add(struct trace_programs *programs,
 
 void trace_programs_release(const struct trace_programs *programs, uint64_t id)
 {
-	struct trace_conn *conn =
-		&programs->conns[id & (programs->knobs.slots - 1)];
+	struct trace_conn *conn = trace_programs_conn(programs, id);
 
 	conn->id = 0;
 	__atomic_store_n(&conn->is_used, 0, __ATOMIC_RELEASE);
-}
-
-struct trace_conn *trace_programs_conn(const struct trace_programs *programs,
-				       uint64_t id)
-{
-	return &programs->conns[id & (programs->knobs.slots - 1)];
 }
 
 uint64_t trace_programs_find(const struct trace_programs *programs,

@@ -166,6 +166,9 @@ struct trace {
 /** @return the tracer; NULL: @netobs is none, or NULL */
 struct trace *trace_of(const struct netobs *netobs);
 
+/** Deliver a record. */
+void trace_deliver(struct trace *trace, const struct netobs_record *record);
+
 /** Set the alert for which a connection is traced, unless there is none. */
 void trace_name_alert(const struct trace *trace, uint64_t connection,
 		      int64_t *alert_ns, char alert[64]);
@@ -178,7 +181,7 @@ int trace_turns_new(struct trace *trace);
 /** Process a report of a program. */
 void trace_take_report(struct trace *trace, const struct trace_report *report);
 
-/** Deliver events that arrived while the tracer was started. */
+/** Deliver what chosen connections have kept since netobs_start(), which calls no callbacks. */
 void trace_deliver_early(struct trace *trace);
 
 /** @return the entry of the slot of a connection, which another connection may use */

@@ -32,8 +32,7 @@ static void deliver_turn(struct netobs_turn *turn, void *ctx)
 		queues_note_uplink(trace->queues, turn->uplink_netns_inode,
 				   turn->uplink_ifindex, turn->uplink);
 	trace->stats.turns++;
-	trace->life.delivered++;
-	trace->opts.on_record(&turn->record, trace->opts.user);
+	trace_deliver(trace, &turn->record);
 }
 
 static bool thread_time(void *ctx, uint32_t tid, int64_t from_ns,
