@@ -33,13 +33,10 @@ void turn_add_span(struct turn_span *spans, uint32_t *n, int64_t from_ns,
 static bool is_at_uplink(const struct netobs_journey_step *step,
 			 const struct turn_path *path, uint8_t direction)
 {
-	const uint8_t bit = (uint8_t)(1 << (direction & 1));
+	const struct turn_place *place =
+		turn_path_find(path, step->netns_inode, step->ifindex);
 
-	for (uint32_t i = 0; i < path->n; i++)
-		if (path->places[i].ifindex == step->ifindex &&
-		    path->places[i].netns == step->netns_inode)
-			return !(path->places[i].after & bit);
-	return true;
+	return !place || !(place->after >> (direction & 1) & 1);
 }
 
 static void fill_step(struct netobs_turn *turn,
@@ -93,7 +90,7 @@ static bool add_spans(struct netobs_turn *turn, enum netobs_turn_phase phase,
 {
 	uint64_t ns[NETOBS_THREAD_STATES];
 
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n && spans[i].until_ns > spans[i].from_ns; i++) {
 		if (!tid || !ops->thread_time(ops->ctx, tid, spans[i].from_ns,
 					      spans[i].until_ns, ns))
 			return false;
@@ -112,7 +109,7 @@ static void fill_threads(struct turn_message *message, const struct turns_ops *o
 	const bool has_ended = turn->record.has & NETOBS_TURN_HAS_END;
 	const struct turn_span writing = { turn->record.time_ns,
 					   turn->written_ns },
-			       thinking = { turn->read_ns,
+			       thinking = { turn->read_ns ?: INT64_MAX,
 					    turn->answer_ns || has_ended ?
 						    turn->answer_ns :
 						    turn->end_ns };
@@ -121,14 +118,12 @@ static void fill_threads(struct turn_message *message, const struct turns_ops *o
 	memset(turn->thread_ns, 0, sizeof(turn->thread_ns));
 	is_known = add_spans(turn, NETOBS_TURN_WRITING, turn->tid,
 			     message->idle, message->n_idle, ops);
-	if (turn->record.has & NETOBS_TURN_HAS_SEND &&
-	    writing.until_ns > writing.from_ns)
+	if (turn->record.has & NETOBS_TURN_HAS_SEND)
 		is_known &= add_spans(turn, NETOBS_TURN_WRITING, turn->tid,
 				      &writing, 1, ops);
 	is_known &= add_spans(turn, NETOBS_TURN_READING, reader,
 			      message->unread, message->n_unread, ops);
-	if (turn->record.has & NETOBS_TURN_HAS_READ && thinking.from_ns &&
-	    thinking.until_ns > thinking.from_ns)
+	if (turn->record.has & NETOBS_TURN_HAS_READ)
 		is_known &= add_spans(turn, NETOBS_TURN_THINKING, reader,
 				      &thinking, 1, ops);
 	if (is_known)

@@ -8,13 +8,13 @@
 
 #include <string.h>
 
-struct turn_place *turn_path_find(struct turn_path *path, uint32_t netns,
+struct turn_place *turn_path_find(const struct turn_path *path, uint32_t netns,
 				  uint32_t ifindex)
 {
 	for (uint32_t i = 0; i < path->n; i++)
 		if (path->places[i].ifindex == ifindex &&
 		    path->places[i].netns == netns)
-			return &path->places[i];
+			return (struct turn_place *)&path->places[i];
 	return NULL;
 }
 

@@ -50,7 +50,7 @@ void turn_path_note(struct turn_path *path,
 		    const struct netobs_trace_event *event);
 
 /** @return the place of an interface; NULL: there is none */
-struct turn_place *turn_path_find(struct turn_path *path, uint32_t netns,
+struct turn_place *turn_path_find(const struct turn_path *path, uint32_t netns,
 				  uint32_t ifindex);
 
 /** Note that a packet is at @place. @return whether another place turned out not to be the last or first one */
