@@ -360,7 +360,7 @@ struct netobs_trace_stats {
 	 *  as one */
 	uint64_t unhooked_namespaces;
 	uint64_t turns; /* delivered */
-	/** Left out, because a connection has more than 2 a second: netobs_turn.one_of */
+	/** Left out, because a connection has more than 5 in 4 seconds: netobs_turn.one_of */
 	uint64_t thinned_turns;
 };
 

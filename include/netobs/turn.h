@@ -36,7 +36,7 @@ enum netobs_turn_kind {
 	/** The handshake of TCP, from the first SYN. */
 	NETOBS_TURN_CONNECT = 1,
 	/** A quarter of a second of a direction in which no message ends, or in which both ends write
-	 *  without waiting for each other: a stream. Beyond the limit of records, a second. */
+	 *  without waiting for each other: a stream. Beyond the limit of records, some seconds. */
 	NETOBS_TURN_SLICE = 2,
 	NETOBS_TURN_KINDS
 };
@@ -100,8 +100,8 @@ enum netobs_turn_field {
 
 /**
  * What this host saw of a message: NETOBS_RECORD_TURN. A message that takes longer than a second has a
- * record each second, the last of which has NETOBS_TURN_HAS_END; each replaces the former one with
- * equal connection, direction, kind and offset. The last one follows 10 s after the last event at the
+ * record each second, or with each slice, the last of which has NETOBS_TURN_HAS_END; each replaces the
+ * former one with equal connection, direction, kind and offset. The last one follows 10 s after the last event at the
  * latest, unless bytes can be read: until they are, there is a record each second.
  * Library-allocated, read-only, grows at the end.
  */

@@ -57,7 +57,7 @@ void tracer_report_left_out(const char *verb, const struct netobs *trace,
 	if (stats.thinned_turns && wants_turns)
 		fprintf(stderr,
 			"netobsctl %s: %" PRIu64
-			" turns were left out, beyond 2 a second of a connection\n",
+			" turns were left out, beyond 5 records in 4 seconds of a connection\n",
 			verb, stats.thinned_turns);
 	if (stats.cut_journeys)
 		fprintf(stderr,

@@ -21,10 +21,10 @@ static bool is_chosen(uint32_t key, uint32_t n)
 	return !((key * 0x9e3779b1U) >> 16 & (n - 1));
 }
 
-/* A record is paid for by the half of a second. */
+/* The time that pays for records: 0.8 kB as JSON at 1 kB a second. */
 static int64_t price_of(uint32_t n_records)
 {
-	return n_records * NSEC_PER_SEC / 2;
+	return n_records * 800 * NSEC_PER_MSEC;
 }
 
 bool turn_pay(struct turn_connection *connection, uint32_t n_records,
@@ -106,7 +106,7 @@ void turn_begin_cycle(struct turn_half *half, uint32_t seq, int64_t now_ns)
 
 	if (!turn_asks(connection, half->direction))
 		return;
-	if (connection->cycle_ns) {
+	if (connection->cycle_ns && turn_has_turns(half)) {
 		one_of = turn_decide(connection, took, now_ns, 2, is_slow);
 		decide_half(half, one_of);
 		decide_half(turn_other(half), one_of);

@@ -9,7 +9,7 @@
 
 enum {
 	TURNS_HELD_MAX = 16384,
-	/* Records of a connection at once; then 2 a second, and one of n turns beyond that: each has 0.8 kB as JSON. */
+	/* Records of a connection at once; then 5 in 4 seconds, and one of n turns beyond that: 1 kB a second as JSON. */
 	TURNS_BURST = 256,
 };
 

@@ -17,7 +17,7 @@ enum { FLAG_SYN = 2 };
 #define REPEAT_NS NSEC_PER_SEC
 /* And not any more so long after its last event, unless bytes of it can be read. */
 #define PATIENCE_NS (10 * NSEC_PER_SEC)
-/* Of a slice; beyond the limit of records, REPEAT_NS. */
+/* Of a slice; beyond the limit of records, until they are paid for. */
 #define SLICE_NS (250 * NSEC_PER_MSEC)
 
 /* ---- Journeys ------------------------------------------------------------------------------- */
@@ -244,13 +244,19 @@ static bool advance_closed(struct turn_message *message, int64_t now_ns)
 	return false;
 }
 
+/* @return whether a record is due of the message that has not ended */
+static bool is_due(const struct turn_half *half, int64_t now_ns)
+{
+	return half->open && now_ns - half->open->told_ns > REPEAT_NS &&
+	       !is_given_up(half->open, now_ns) && turn_has_turns(half);
+}
+
 /* The bytes so far: the last one may be anywhere. */
 static void advance_open(struct turn_half *half, int64_t now_ns)
 {
 	struct turn_message *message = half->open, copy;
 
-	if (now_ns - message->told_ns <= REPEAT_NS ||
-	    is_given_up(message, now_ns) || !turn_has_turns(half))
+	if (!is_due(half, now_ns))
 		return;
 	message->told_ns = now_ns;
 	copy = *message;
@@ -314,21 +320,28 @@ static bool is_stream(const struct turn_half *half, int64_t now_ns)
 	       now_ns - half->open->changed_ns < REPEAT_NS;
 }
 
+/* @return how many records end a slice: its message has its record then, too */
+static uint32_t count_records(const struct turn_half *half, int64_t now_ns)
+{
+	return half->slice ? 1U + is_due(half, now_ns) : 0;
+}
+
 static void advance_slices(struct turn_connection *connection, int64_t now_ns)
 {
-	const int64_t age_ns = now_ns - connection->ticked_ns;
-	const uint32_t n =
-		!!connection->halves[0].slice + !!connection->halves[1].slice;
+	const uint32_t n = count_records(&connection->halves[0], now_ns) +
+			   count_records(&connection->halves[1], now_ns);
 
-	if (age_ns < SLICE_NS ||
-	    (!turn_pay(connection, n, now_ns) && age_ns < REPEAT_NS))
+	if (now_ns - connection->ticked_ns < SLICE_NS ||
+	    !turn_pay(connection, n, now_ns))
 		return;
 	connection->ticked_ns = now_ns;
 	for (uint8_t d = 0; d < 2; d++) {
 		struct turn_half *half = &connection->halves[d];
 
-		if (half->slice)
+		if (half->slice) {
+			advance_open(half, now_ns);
 			end_slice(half, now_ns);
+		}
 		if (is_stream(half, now_ns))
 			begin_slice(half, now_ns);
 	}
@@ -379,7 +392,7 @@ static void advance_connection(struct turn_connection *connection, int64_t now_n
 			if (advance_closed(message, now_ns))
 				remove_message(message);
 		}
-		if (half->open)
+		if (!half->slice)
 			advance_open(half, now_ns);
 	}
 	advance_slices(connection, now_ns);

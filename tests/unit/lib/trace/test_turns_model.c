@@ -506,6 +506,12 @@ static void run_host(struct host *host, uint32_t lost)
 	turns_free(host->turns);
 }
 
+static void run_hosts(struct world *world)
+{
+	run_host(&world->hosts[0], 0);
+	run_host(&world->hosts[1], 0);
+}
+
 /* The last record of a message. */
 static const struct netobs_turn *find_turn(const struct host *host,
 					   const struct message *message)
@@ -723,8 +729,7 @@ CASE(the_first_event_may_be_of_the_receivers_socket)
 			talk(world, 1);
 		}
 		be_one_kernel(world);
-		run_host(&world->hosts[0], 0);
-		run_host(&world->hosts[1], 0);
+		run_hosts(world);
 		for (uint32_t k = 0; k < world->hosts[0].n_got; k++) {
 			const struct netobs_turn *turn = &world->hosts[0].got[k];
 
@@ -743,8 +748,7 @@ CASE(both_hosts_see_the_messages_that_there_are)
 {
 	for (uint32_t i = n_cases(); i; i--) {
 		converse(world);
-		run_host(&world->hosts[0], 0);
-		run_host(&world->hosts[1], 0);
+		run_hosts(world);
 		check_messages(world);
 		for (int host = 0; host < 2; host++)
 			assert_int_equal(count_kind(&world->hosts[host],
@@ -783,8 +787,7 @@ CASE(handshakes_have_a_record_on_each_host)
 
 		begin(world);
 		shake_hands(world, lost);
-		for (int host = 0; host < 2; host++)
-			run_host(&world->hosts[host], 0);
+		run_hosts(world);
 		n = world->hosts[0].n_got;
 		assert_true(n > 0 && world->hosts[1].n_got > 0);
 		client += n - 1;
@@ -818,8 +821,7 @@ CASE(handshakes_that_do_not_leave_the_host_have_a_record)
 		strcpy(event->function, "nf_hook_slow");
 	}
 	client->until_ns = 3500LL * MS;
-	run_host(client, 0);
-	run_host(&world->hosts[1], 0);
+	run_hosts(world);
 	assert_in_range(client->n_got, 3, 5);
 	for (uint32_t i = 0; i < client->n_got; i++) {
 		const struct netobs_turn *turn = &client->got[i];
@@ -852,8 +854,7 @@ static void accept_after(struct world *world, int64_t ms)
 	add(world, 1, 0, NETOBS_TRACE_READY, ready_ns + MS, 0, 100);
 	add(world, 1, 0, NETOBS_TRACE_READ, read_ns, 0, 100);
 	server->until_ns = read_ns + 500 * MS;
-	run_host(&world->hosts[0], 0);
-	run_host(server, 0);
+	run_hosts(world);
 	for (uint32_t i = 0; i < server->n_got; i++) {
 		const struct netobs_turn *turn = &server->got[i];
 
@@ -900,8 +901,7 @@ CASE(messages_that_are_not_read_have_a_record_each_second)
 		add(world, 1, 0, i ? NETOBS_TRACE_READY : NETOBS_TRACE_SEGMENT,
 		    ready_ns, world->ends[0], world->ends[0] + 100);
 	server->until_ns = ready_ns + LASTS_MS * (int64_t)MS;
-	run_host(&world->hosts[0], 0);
-	run_host(server, 0);
+	run_hosts(world);
 	for (uint32_t i = 0; i < server->n_got; i++) {
 		const struct netobs_turn *turn = &server->got[i];
 
@@ -949,8 +949,7 @@ CASE(long_conversations_have_some_of_their_turns)
 		talk(world, 0);
 		talk(world, 1);
 	}
-	run_host(&world->hosts[0], 0);
-	run_host(&world->hosts[1], 0);
+	run_hosts(world);
 	for (uint32_t i = 0; i < world->hosts[0].n_got; i++) {
 		const struct netobs_turn *turn = &world->hosts[0].got[i];
 
@@ -983,8 +982,7 @@ static uint32_t stream(struct world *world, int64_t every_ms, int64_t lasts_ms)
 		add(world, 0, 0, NETOBS_TRACE_ACKED, ns + 5 * MS, from, to);
 		add_limit(world, 0, 0, ns + 5 * MS, NETOBS_TURN_CWND, &truth);
 	}
-	run_host(&world->hosts[0], 0);
-	run_host(&world->hosts[1], 0);
+	run_hosts(world);
 	for (uint32_t i = 0; i < world->hosts[0].n_got; i++) {
 		const struct netobs_turn *turn = &world->hosts[0].got[i];
 
@@ -1007,21 +1005,29 @@ CASE(streams_have_sums_of_each_quarter_of_a_second)
 	assert_in_range(stream(world, 10, 3500), 2500 / 300, 2500 / 250);
 }
 
-/* The first 256 records of all kinds take less than two minutes. */
-CASE(long_streams_have_sums_of_each_second)
+/* @return bytes of the records as JSON that were made after @after_ms */
+static size_t bytes_after(const struct host *host, int64_t after_ms)
 {
-	enum { LASTS_S = 300 };
+	char text[NETOBS_TRACE_JSON_MAX];
+	size_t sum = 0;
 
-	assert_in_range(stream(world, 100, LASTS_S * 1000), LASTS_S,
-			256 + 2 * LASTS_S);
+	for (uint32_t i = 0; i < host->n_got; i++) {
+		const int len = netobs_record_json(&host->got[i].record, text,
+						   sizeof(text));
+
+		assert_true(len > 0);
+		if (since_start(host->got[i].end_ns) > after_ms * MS)
+			sum += (size_t)len + 1;
+	}
+	return sum;
 }
 
-/* Both ends write, and read later: there are no turns, and no messages. */
-CASE(ends_that_do_not_wait_have_no_messages)
+/* Both ends write, and read later. */
+static void overlap(struct world *world, int64_t every_ms, int64_t lasts_ms)
 {
 	begin(world);
-	for (int64_t at = 0; at < 400; at++) {
-		const int64_t ns = MS + at * 10 * MS, from = at * 100,
+	for (int64_t at = 0; at < lasts_ms / every_ms; at++) {
+		const int64_t ns = MS + at * every_ms * MS, from = at * 100,
 			      to = from + 100;
 
 		add(world, 0, 0, NETOBS_TRACE_SEND, ns, from, to);
@@ -1033,11 +1039,34 @@ CASE(ends_that_do_not_wait_have_no_messages)
 		add(world, 0, 1, NETOBS_TRACE_READY, ns + 4 * MS, from, to + 50);
 		add(world, 0, 1, NETOBS_TRACE_READ, ns + 5 * MS, from, to);
 	}
-	run_host(&world->hosts[0], 0);
-	run_host(&world->hosts[1], 0);
+	run_hosts(world);
+}
+
+/* There are no turns, and no messages. */
+CASE(ends_that_do_not_wait_have_no_messages)
+{
+	overlap(world, 10, 4000);
 	assert_true(count_kind(&world->hosts[0], NETOBS_TURN_MESSAGE, 0) < 5);
 	assert_true(count_kind(&world->hosts[0], NETOBS_TURN_SLICE,
 			       NETOBS_TURN_HAS_OVERLAP) >= 4);
+}
+
+/* The first 256 records of all kinds take less than two minutes. */
+CASE(long_streams_have_a_kilobyte_of_records_a_second)
+{
+	enum { LASTS_S = 320, FIRST_S = 120 };
+
+	for (int has_both = 0; has_both < 2; has_both++) {
+		if (has_both)
+			overlap(world, 100, LASTS_S * 1000);
+		else
+			stream(world, 100, LASTS_S * 1000);
+		assert_true(count_kind(&world->hosts[0], NETOBS_TURN_SLICE, 0) >
+			    LASTS_S / 2);
+		assert_in_range(bytes_after(&world->hosts[0], FIRST_S * 1000),
+				500 * (LASTS_S - FIRST_S),
+				1000 * (LASTS_S - FIRST_S));
+	}
 }
 
 static void add_datagram(struct world *world, uint8_t direction, int64_t ns,
@@ -1076,8 +1105,7 @@ CASE(datagrams_are_messages_and_have_answers)
 		add_datagram(world, 0, (1 + 50 * i) * (int64_t)MS, 100 + i);
 		add_datagram(world, 1, (11 + 50 * i) * (int64_t)MS, 200 + i);
 	}
-	run_host(&world->hosts[0], 0);
-	run_host(&world->hosts[1], 0);
+	run_hosts(world);
 	for (int host = 0; host < 2; host++)
 		for (uint32_t i = 0; i < world->hosts[host].n_got; i++) {
 			const struct netobs_turn *turn =
