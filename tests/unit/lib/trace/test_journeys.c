@@ -219,21 +219,6 @@ CASE(netfilter_drops_what_came_to_no_interface)
 	assert_int_equal(world->got->n_drops, 1);
 }
 
-CASE(a_range_that_is_read_twice_is_one_journey)
-{
-	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
-	add_way(world, 10, 0, 100, 7);
-	add_taking(world, 20, 0, 100);
-	add(world, NETOBS_TRACE_READ, 40, 0, 100);
-	journeys_advance(world->journeys, START_NS + 20 * MS);
-	add(world, NETOBS_TRACE_READ, 20000, 0, 60);
-	add(world, NETOBS_TRACE_READY, 20001, 0, 100);
-	end(world);
-	assert_int_equal(world->n, 1);
-	check_tiles(world, 0, 100);
-	assert_int_equal(world->got->end_ns, START_NS + 31 * US);
-}
-
 CASE(points_that_are_missing_are_unknown_parts)
 {
 	add_way(world, 0, 0, 100, 7);
@@ -465,24 +450,6 @@ CASE(a_journey_begins_at_no_hook)
 	check_tiles(world, 0, 100);
 	assert_int_equal(world->got->steps[0].point, NETOBS_TRACE_QUEUE);
 	assert_false(world->got->record.has & NETOBS_JOURNEY_HAS_NETFILTER);
-}
-
-CASE(connections_do_not_touch)
-{
-	struct netobs_trace_event event;
-
-	for (uint64_t id = 1; id <= 1000; id++) {
-		event = make_event(NETOBS_TRACE_READ, (int64_t)id, 0, 10);
-		event.connection = id;
-		event.direction = id % 2;
-		journeys_add(world->journeys, &event);
-	}
-	journeys_end(world->journeys, 500);
-	assert_int_equal(world->n, 1);
-	assert_int_equal(world->got->connection, 500);
-	end(world);
-	assert_int_equal(world->n, 1000);
-	check_sums(world);
 }
 
 static void count_bytes(struct netobs_journey *journey, void *ctx)

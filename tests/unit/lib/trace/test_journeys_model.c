@@ -729,8 +729,8 @@ static void run_connections(struct world *world, uint64_t id)
 		if (is_seen(world, &world->events[e]))
 			journeys_add(world->journeys, &world->events[e].event);
 	journeys_advance(world->journeys, START_NS + 3600 * NSEC_PER_SEC);
-	if (world->is_lossy)
-		journeys_end(world->journeys, 0);
+	for (uint64_t i = 0; world->is_lossy && i < AT_ONCE; i++)
+		journeys_end(world->journeys, one_in(4) ? 0 : id + i);
 	for (int i = 0; i < AT_ONCE; i++)
 		check_model(world, &world->models[i]);
 	journeys_free(world->journeys);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Connections by what the programs report: offsets in streams, ends, tuples, and what is kept. */
+#include "lib_seed.h"
 #include "lib_test.h"
 
 #include "trace/traced.h"
@@ -11,6 +12,11 @@ enum { FIN = 1, SYN = 2, RST = 4, ACK = 16 };
 #define CLOSED_NS (200 * MS)
 #define HALF_CLOSED_NS (5000 * MS)
 #define UNANSWERED_NS (3000 * MS)
+
+static bool one_in(uint32_t n)
+{
+	return !test_below(n);
+}
 
 static void begin(struct traced *traced)
 {
@@ -46,62 +52,41 @@ static int64_t note(struct traced *traced, uint8_t direction, uint32_t seq,
 
 /* ---- Offsets --------------------------------------------------------------------------- */
 
-CASE(the_byte_behind_a_syn_has_offset_0)
+/* A segment of up to 2^31 - 1 bytes before or behind the last one: numbers wrap, and some are sent again. */
+static int64_t next_offset(int64_t offset)
 {
-	static const uint32_t firsts[] = { 0,	       1,
-					   0x7ffffffe, 0x7fffffff,
-					   0x80000000, UINT32_MAX - 1,
-					   UINT32_MAX };
+	return offset + (int32_t)test_random() / (one_in(2) ? 1 << 20 : 1);
+}
 
-	for (size_t i = 0; i < ARRAY_SIZE(firsts); i++) {
+CASE(offsets_are_from_the_first_byte_across_all_wraps)
+{
+	enum { STREAMS = 200, SEGMENTS = 200 };
+
+	for (int i = 0; i < STREAMS; i++) {
+		const bool has_syn[2] = { one_in(2), one_in(2) };
+		const uint32_t firsts[2] = { (uint32_t)test_random(),
+					     one_in(2) ? UINT32_MAX : 0 };
+		int64_t offsets[2] = { 0, 0 };
+
 		traced_begin(traced, 7, START_NS, true);
-		assert_int_equal(note(traced, 0, firsts[i], SYN), 0);
-		assert_int_equal(note(traced, 0, firsts[i] + 1, ACK), 0);
-		assert_int_equal(note(traced, 0, firsts[i] + 101, ACK), 100);
-		assert_true(traced->streams[0].has_first);
+		for (uint8_t way = 0; way < 2; way++)
+			assert_int_equal(note(traced, way,
+					      firsts[way] - has_syn[way],
+					      has_syn[way] ? SYN : ACK),
+					 0);
+		for (int n = 0; n < SEGMENTS; n++) {
+			const uint8_t way = (uint8_t)test_below(2);
+
+			offsets[way] = next_offset(offsets[way]);
+			assert_int_equal(
+				note(traced, way,
+				     firsts[way] + (uint32_t)offsets[way], ACK),
+				offsets[way]);
+		}
+		for (uint8_t way = 0; way < 2; way++)
+			assert_int_equal(traced->streams[way].has_first,
+					 has_syn[way]);
 	}
-}
-
-CASE(without_a_syn_offsets_begin_with_the_first_byte_seen)
-{
-	assert_int_equal(note(traced, 0, 1000, ACK), 0);
-	assert_int_equal(note(traced, 0, 900, ACK), -100);
-	assert_int_equal(note(traced, 0, 1100, ACK), 100);
-	assert_false(traced->streams[0].has_first);
-}
-
-CASE(offsets_go_on_across_many_wraps)
-{
-	const int64_t bytes = 5LL << 32;
-	const int64_t step = 900000001;
-	int64_t offset = 0;
-
-	assert_int_equal(note(traced, 0, UINT32_MAX - 5, SYN), 0);
-	for (; offset < bytes; offset += step)
-		assert_int_equal(note(traced, 0,
-				      UINT32_MAX - 4 + (uint32_t)offset, ACK),
-				 offset);
-}
-
-CASE(what_is_sent_again_is_a_step_back_across_a_wrap)
-{
-	const uint32_t first = UINT32_MAX - 99; /* number of byte 0 */
-
-	note(traced, 0, first - 1, SYN);
-	assert_int_equal(note(traced, 0, first + 200, ACK), 200);
-	assert_int_equal(note(traced, 0, first + 50, ACK), 50);
-	assert_int_equal(note(traced, 0, first + 300, ACK), 300);
-	assert_int_equal(note(traced, 0, first - 1, SYN), 0);
-	assert_int_equal(note(traced, 0, first + 300, ACK), 300);
-}
-
-CASE(directions_have_offsets_of_their_own)
-{
-	note(traced, 0, 100, SYN);
-	note(traced, 1, UINT32_MAX, SYN | ACK);
-	assert_int_equal(note(traced, 0, 111, ACK), 10);
-	assert_int_equal(note(traced, 1, 20, ACK), 20);
-	assert_int_equal(note(traced, 0, 121, ACK), 20);
 }
 
 static void note_call(struct traced *traced, uint8_t point, uint8_t direction,
