@@ -139,28 +139,43 @@ uint32_t slots_get(struct slots *slots, const void *key, uint32_t key_size,
 	return index;
 }
 
+void *slots_item(const struct slots *slots, const void *key)
+{
+	const uint32_t index = slots_find(slots, key);
+
+	return index == SLOT_NONE ? NULL : slots_at(slots, index);
+}
+
+void *slots_add(struct slots *slots, const void *key, uint32_t key_size,
+		uint32_t item_size)
+{
+	const uint32_t index = slots_get(slots, key, key_size, item_size);
+
+	return index == SLOT_NONE ? NULL : slots_at(slots, index);
+}
+
 void *slots_pointer(const struct slots *slots, const void *key)
 {
 	const uint32_t index = slots_find(slots, key);
-	const char *item;
 
-	if (index == SLOT_NONE)
-		return NULL;
-	item = slots_at(slots, index);
+	return index == SLOT_NONE ? NULL : slots_pointer_at(slots, index);
+}
+
+void *slots_pointer_at(const struct slots *slots, uint32_t index)
+{
+	const char *item = slots_at(slots, index);
+
 	return *(void *const *)(item + slots->key_size);
 }
 
 bool slots_set_pointer(struct slots *slots, const void *key, uint32_t key_size,
 		       void *pointer)
 {
-	const uint32_t index =
-		slots_get(slots, key, key_size, key_size + sizeof(pointer));
+	char *item = slots_add(slots, key, key_size, key_size + sizeof(pointer));
 
-	if (index == SLOT_NONE)
-		return false;
-	memcpy((char *)slots_at(slots, index) + key_size, &pointer,
-	       sizeof(pointer));
-	return true;
+	if (item)
+		memcpy(item + key_size, &pointer, sizeof(pointer));
+	return item;
 }
 
 void slots_remove(struct slots *slots, const void *key)

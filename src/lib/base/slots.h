@@ -51,6 +51,13 @@ uint32_t slots_find(const struct slots *slots, const void *key);
 uint32_t slots_get(struct slots *slots, const void *key, uint32_t key_size,
 		   uint32_t item_size);
 
+/** @return the item with @key; NULL: there is none */
+void *slots_item(const struct slots *slots, const void *key);
+
+/** As slots_get(). @return the item; NULL: no memory */
+void *slots_add(struct slots *slots, const void *key, uint32_t key_size,
+		uint32_t item_size);
+
 /** Remove the item with @key, if there is one. The last item gets its place. */
 void slots_remove(struct slots *slots, const void *key);
 
@@ -59,6 +66,7 @@ void slots_remove(struct slots *slots, const void *key);
  * slots_pointer() returns the pointer of @key, or NULL; slots_set_pointer() returns false: no memory.
  */
 void *slots_pointer(const struct slots *slots, const void *key);
+void *slots_pointer_at(const struct slots *slots, uint32_t index);
 bool slots_set_pointer(struct slots *slots, const void *key, uint32_t key_size,
 		       void *pointer);
 

@@ -62,12 +62,10 @@ static void search(struct space *space, uint32_t pid, int64_t now_ns)
 /* NULL: there are too many. */
 static struct space *get_space(struct host_records *records, uint32_t inode)
 {
-	const bool is_full = records->spaces.n == SPACES_MAX;
-	uint32_t i = is_full ? slots_find(&records->spaces, &inode) :
-			       slots_get(&records->spaces, &inode,
-					 sizeof(inode), sizeof(struct space));
-
-	return i == SLOT_NONE ? NULL : slots_at(&records->spaces, i);
+	if (records->spaces.n == SPACES_MAX)
+		return slots_item(&records->spaces, &inode);
+	return slots_add(&records->spaces, &inode, sizeof(inode),
+			 sizeof(struct space));
 }
 
 static void note_uplink(struct space *space,

@@ -34,17 +34,6 @@ struct journeys {
 
 /* ---- Connections --------------------------------------------------------------------------- */
 
-static struct connection *connection_at(const struct journeys *journeys,
-					uint32_t index)
-{
-	const struct {
-		uint64_t id;
-		struct connection *connection;
-	} *item = slots_at(&journeys->connections, index);
-
-	return item->connection;
-}
-
 static struct connection *get_connection(struct journeys *journeys, uint64_t id)
 {
 	struct connection *connection =
@@ -125,10 +114,14 @@ static void limit_held(struct journeys *journeys)
 	if (journeys->n_held - journeys->waiting.n <= HELD_MAX)
 		return;
 	datagrams_halve(journeys->datagrams, &journeys->draft);
-	for (uint32_t i = 0; i < DIRECTIONS * journeys->connections.n; i++)
-		direction_halve(&connection_at(journeys, i / DIRECTIONS)
-					 ->directions[i % DIRECTIONS],
-				&journeys->draft);
+	for (uint32_t i = 0; i < journeys->connections.n; i++) {
+		struct connection *connection =
+			slots_pointer_at(&journeys->connections, i);
+
+		for (int d = 0; d < DIRECTIONS; d++)
+			direction_halve(&connection->directions[d],
+					&journeys->draft);
+	}
 }
 
 static void take_before(struct journeys *journeys, int64_t until_ns)
@@ -349,7 +342,7 @@ static void end_all(struct journeys *journeys,
 				struct connection *connection))
 {
 	while (journeys->connections.n)
-		end(journeys, connection_at(journeys, 0));
+		end(journeys, slots_pointer_at(&journeys->connections, 0));
 }
 
 void journeys_end(struct journeys *journeys, uint64_t connection)

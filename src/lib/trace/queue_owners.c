@@ -93,13 +93,10 @@ static const struct queue_owner *find_owner(const struct queue_owners *owners,
 
 static struct known_flow *get_flow(struct queue_owners *owners, uint32_t id)
 {
-	uint32_t index;
-
 	if (owners->flows.n >= FLOWS_MAX)
 		slots_clear(&owners->flows);
-	index = slots_get(&owners->flows, &id, sizeof(id),
-			  sizeof(struct known_flow));
-	return index == SLOT_NONE ? NULL : slots_at(&owners->flows, index);
+	return slots_add(&owners->flows, &id, sizeof(id),
+			 sizeof(struct known_flow));
 }
 
 static void look(struct queue_owners *owners,

@@ -16,17 +16,13 @@ void queue_sums_add(struct queue_sums *sums, const struct queue_bucket *bucket)
 	for (int i = 0; i < QUEUE_SHARES; i++) {
 		const struct queue_sum sum = { bucket->shares[i].id,
 					       bucket->shares[i].bytes };
-		struct queue_sum *its;
-		uint32_t index;
+		struct queue_sum *its = NULL;
 
-		if (!sum.id)
-			continue;
-		index = slots_get(&sums->flows, &sum.id, sizeof(sum.id),
-				  sizeof(sum));
-		if (index == SLOT_NONE)
-			continue;
-		its = slots_at(&sums->flows, index);
-		its->bytes += sum.bytes;
+		if (sum.id)
+			its = slots_add(&sums->flows, &sum.id, sizeof(sum.id),
+					sizeof(sum));
+		if (its)
+			its->bytes += sum.bytes;
 	}
 }
 

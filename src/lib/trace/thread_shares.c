@@ -19,13 +19,11 @@ static bool is_group(uint32_t whose)
 static void add(struct thread_shares *shares, const struct sched_share_key *key,
 		const struct sched_share *share, int64_t now_ns)
 {
-	const uint32_t i = slots_get(&shares->items, key, sizeof(*key),
-				     sizeof(struct thread_share));
-	struct thread_share *sum;
+	struct thread_share *sum = slots_add(&shares->items, key, sizeof(*key),
+					     sizeof(struct thread_share));
 
-	if (i == SLOT_NONE)
+	if (!sum)
 		return;
-	sum = slots_at(&shares->items, i);
 	sum->share.ns += share->ns;
 	sum->recent_ns[shares->reads % THREAD_SHARES_READS] += share->ns;
 	memcpy(sum->share.command, share->command, sizeof(share->command));

@@ -110,32 +110,32 @@ static int load_programs(struct threads *threads, const char *program,
 
 static struct thread *find_thread(const struct threads *threads, uint32_t tid)
 {
-	const uint32_t i = slots_find(&threads->threads, &tid);
-
-	return i == SLOT_NONE ? NULL : slots_at(&threads->threads, i);
+	return slots_item(&threads->threads, &tid);
 }
 
 static struct process *find_process(const struct threads *threads, uint32_t pid)
 {
-	const uint32_t i = slots_find(&threads->processes, &pid);
+	return slots_item(&threads->processes, &pid);
+}
 
-	return i == SLOT_NONE ? NULL : slots_at(&threads->processes, i);
+/* NULL: there are too many, or there is no memory. */
+static struct thread *get_thread(struct threads *threads, uint32_t tid)
+{
+	if (threads->threads.n == SCHED_THREADS_MAX)
+		return NULL;
+	return slots_add(&threads->threads, &tid, sizeof(tid),
+			 sizeof(struct thread));
 }
 
 /* The programs watch it already. @return whether user space does, too */
 static bool add_made(struct threads *threads, const struct sched_change *change)
 {
-	struct thread *thread;
-	uint32_t i;
+	struct thread *thread = NULL;
 
-	if (!find_process(threads, change->pid) ||
-	    threads->threads.n == SCHED_THREADS_MAX)
+	if (find_process(threads, change->pid))
+		thread = get_thread(threads, change->tid);
+	if (!thread)
 		return false;
-	i = slots_get(&threads->threads, &change->tid, sizeof(change->tid),
-		      sizeof(*thread));
-	if (i == SLOT_NONE)
-		return false;
-	thread = slots_at(&threads->threads, i);
 	thread_times_clear(&thread->times, &threads->room);
 	thread->pid = change->pid;
 	thread->begin_ns = thread->report_ns = (int64_t)change->at_ns;
@@ -315,17 +315,13 @@ static void watch_thread(struct threads *threads, uint32_t pid, uint32_t tid,
 {
 	const struct sched_thread unknown = { .last = SCHED_UNKNOWN };
 	struct thread *thread;
-	uint32_t i;
 
 	/* Another thread may have made it. */
 	if (!find_thread(threads, tid))
 		read_changes(threads);
-	if (threads->threads.n == SCHED_THREADS_MAX)
+	thread = get_thread(threads, tid);
+	if (!thread)
 		return;
-	i = slots_get(&threads->threads, &tid, sizeof(tid), sizeof(*thread));
-	if (i == SLOT_NONE)
-		return;
-	thread = slots_at(&threads->threads, i);
 	if (now_ns > thread->gone_ns) /* another one has the number */
 		thread->gone_ns = 0;
 	if (thread->pid)
@@ -362,17 +358,16 @@ void threads_watch(struct threads *threads, uint32_t pid, uint32_t tid,
 		   int64_t now_ns)
 {
 	struct process *process;
-	uint32_t i;
 	bool is_new;
 
 	if (!threads->is_attached && !threads->is_broken)
 		attach(threads, now_ns);
 	if (threads->is_broken || !pid)
 		return;
-	i = slots_get(&threads->processes, &pid, sizeof(pid), sizeof(*process));
-	if (i == SLOT_NONE)
+	process = slots_add(&threads->processes, &pid, sizeof(pid),
+			    sizeof(*process));
+	if (!process)
 		return;
-	process = slots_at(&threads->processes, i);
 	is_new = !process->seen_ns;
 	process->seen_ns = now_ns;
 	watch_thread(threads, pid, tid, now_ns);

@@ -303,6 +303,12 @@ void trace_deliver_early(struct trace *trace)
 
 /* ---- Connections ----------------------------------------------------------------------- */
 
+static struct trace_conn *conn_of(const struct trace *trace,
+				  const struct traced *traced)
+{
+	return trace_programs_conn(&trace->programs, traced->id);
+}
+
 struct traced *trace_slot(const struct trace *trace, uint64_t id)
 {
 	return &trace->traced[id & (trace->programs.knobs.slots - 1)];
@@ -319,8 +325,7 @@ struct traced *trace_find(const struct trace *trace,
 
 void trace_note_last(const struct trace *trace, struct traced *traced)
 {
-	const struct trace_conn *conn =
-		trace_programs_conn(&trace->programs, traced->id);
+	const struct trace_conn *conn = conn_of(trace, traced);
 
 	traced->last_ns =
 		max_u64(traced->last_ns,
@@ -330,8 +335,7 @@ void trace_note_last(const struct trace *trace, struct traced *traced)
 static uint64_t count_events(const struct trace *trace,
 			     const struct traced *traced)
 {
-	const struct trace_conn *conn =
-		trace_programs_conn(&trace->programs, traced->id);
+	const struct trace_conn *conn = conn_of(trace, traced);
 
 	return __atomic_load_n(&conn->events, __ATOMIC_RELAXED);
 }
@@ -379,7 +383,7 @@ static void refuse(struct trace *trace, struct traced *traced)
 	traced_drop_pending(traced);
 	traced->is_refused = true;
 	traced->is_matching = false;
-	trace_programs_conn(&trace->programs, traced->id)->is_rejected = 1;
+	conn_of(trace, traced)->is_rejected = 1;
 }
 
 /* The connection is armed for a time, or some of its events or bytes are on their way. */
@@ -439,8 +443,7 @@ static uint64_t count_waiting_cut(const struct trace *trace,
 
 void trace_choose(struct trace *trace, struct traced *traced)
 {
-	struct trace_conn *conn =
-		trace_programs_conn(&trace->programs, traced->id);
+	struct trace_conn *conn = conn_of(trace, traced);
 
 	if (trace->n_chosen >= trace->opts.max_connections && !make_room(trace)) {
 		trace->stats.refused_connections++;
@@ -475,8 +478,7 @@ static void wait_for_process(struct trace *trace, struct traced *traced)
 		return;
 	}
 	traced->is_matching = true;
-	trace_programs_conn(&trace->programs, traced->id)->max_events =
-		PROCESS_EVENTS;
+	conn_of(trace, traced)->max_events = PROCESS_EVENTS;
 }
 
 static void keep_report(struct trace *trace, struct traced *traced,
@@ -512,8 +514,7 @@ static void take_face(struct trace *trace, struct traced *traced,
 		traced->has_datagrams ? trace_turn_away(trace, traced) :
 					refuse(trace, traced);
 	else if (!traced->is_matching)
-		trace_programs_conn(&trace->programs, traced->id)->max_events =
-			UNDECIDED_EVENTS;
+		conn_of(trace, traced)->max_events = UNDECIDED_EVENTS;
 }
 
 /* Who has the socket may not use it while it is traced. */

@@ -23,10 +23,10 @@ static void note_unhooked(struct trace_hooks *hooks, uint32_t inode)
 {
 	struct slots *unhooked = &hooks->unhooked;
 
-	if (slots_find(unhooked, &inode) != SLOT_NONE)
+	if (slots_item(unhooked, &inode))
 		return;
 	if (unhooked->n == TRACE_UNHOOKED_MAX ||
-	    slots_get(unhooked, &inode, sizeof(inode), sizeof(inode)) == SLOT_NONE)
+	    !slots_add(unhooked, &inode, sizeof(inode), sizeof(inode)))
 		hooks->has_more_unhooked = true;
 }
 
@@ -134,9 +134,7 @@ static void try_space(struct trace_hooks *hooks, struct trace_space *space,
 static struct trace_space *find_space(const struct trace_hooks *hooks,
 				      uint32_t inode)
 {
-	const uint32_t i = slots_find(&hooks->spaces, &inode);
-
-	return i == SLOT_NONE ? NULL : slots_at(&hooks->spaces, i);
+	return slots_item(&hooks->spaces, &inode);
 }
 
 /* Namespaces that become wanted during a walk have to wait for the next one. */
@@ -201,13 +199,10 @@ static void walk_processes(struct trace_hooks *hooks, int64_t now_ns)
 /* NULL: there are too many, or there is no memory. */
 static struct trace_space *get_space(struct trace_hooks *hooks, uint32_t inode)
 {
-	struct trace_space *space = find_space(hooks, inode);
-	uint32_t i = SLOT_NONE;
-
-	if (!space && hooks->spaces.n < TRACE_SPACES_MAX)
-		i = slots_get(&hooks->spaces, &inode, sizeof(inode),
-			      sizeof(*space));
-	return i == SLOT_NONE ? space : slots_at(&hooks->spaces, i);
+	if (hooks->spaces.n == TRACE_SPACES_MAX)
+		return find_space(hooks, inode);
+	return slots_add(&hooks->spaces, &inode, sizeof(inode),
+			 sizeof(struct trace_space));
 }
 
 void trace_hooks_note(struct trace_hooks *hooks, uint32_t inode, uint32_t pid,

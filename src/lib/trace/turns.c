@@ -398,22 +398,13 @@ static void advance_connection(struct turn_connection *connection, int64_t now_n
 	advance_slices(connection, now_ns);
 }
 
-static struct turn_connection *connection_at(const struct turns *turns, uint32_t i)
-{
-	const struct {
-		uint64_t id;
-		struct turn_connection *connection;
-	} *item = slots_at(&turns->connections, i);
-
-	return item->connection;
-}
-
 void turns_advance(struct turns *turns, int64_t now_ns)
 {
 	now_ns = max_i64(turns->now_ns, now_ns - LATE_NS);
 	turns->now_ns = now_ns;
 	for (uint32_t i = 0; i < turns->connections.n; i++)
-		advance_connection(connection_at(turns, i), now_ns);
+		advance_connection(slots_pointer_at(&turns->connections, i),
+				   now_ns);
 }
 
 /* ---- The end ---------------------------------------------------------------------------------- */
@@ -466,7 +457,7 @@ static void end_all(struct turns *turns,
 		    void (*end)(struct turn_connection *connection))
 {
 	while (turns->connections.n)
-		end(connection_at(turns, 0));
+		end(slots_pointer_at(&turns->connections, 0));
 }
 
 void turns_end(struct turns *turns, uint64_t connection)
