@@ -137,14 +137,13 @@ static struct netobs_trace_event *add(struct world *world, int host,
 static struct netobs_trace_event *add_at(struct world *world, int host,
 					 uint8_t direction, uint8_t point,
 					 int64_t ns, int64_t from, int64_t to,
-					 uint32_t interface, uint64_t buffer,
-					 uint8_t flags)
+					 uint32_t interface, uint8_t flags)
 {
 	struct netobs_trace_event *event =
 		add(world, host, direction, point, ns, from, to);
 
 	event->ifindex = interface;
-	event->buffer = buffer;
+	event->buffer = world->buffer;
 	event->tcp_flags = flags;
 	event->seq -= flags & SYN ? 1 : 0;
 	if (interface != IN_CONTAINER)
@@ -159,58 +158,60 @@ static uint32_t first_interface(int host)
 	return host ? UPLINK : IN_CONTAINER;
 }
 
-/* A packet leaves a host. @return when it was at the uplink's driver; -1: the host dropped it */
-static int64_t leave(struct world *world, int host, uint8_t direction,
-		     int64_t ns, int64_t from, int64_t to, uint64_t buffer,
-		     bool is_dropped, uint8_t flags)
+/* Of an interface, the two points that a packet passes there. @return when it is behind it */
+static int64_t pass(struct world *world, int host, uint8_t direction,
+		    int64_t ns, int64_t from, int64_t to, uint32_t interface,
+		    bool is_arrival, uint8_t flags)
 {
-	for (uint32_t i = first_interface(host); i <= UPLINK; i++) {
-		if (is_dropped && i == UPLINK) {
-			struct netobs_trace_event *event = add_at(
-				world, host, direction, NETOBS_TRACE_DROP, ns,
-				from, to, host ? 0 : HOST_SIDE, buffer, flags);
-
-			event->reason = 9;
-			event->record.has |= NETOBS_TRACE_HAS_REASON;
-			strcpy(event->cause, CAUSE);
-			return -1;
-		}
-		if (i == HOST_SIDE) {
-			add_at(world, host, direction, NETOBS_TRACE_ARRIVE, ns,
-			       from, to, i, buffer, flags);
-			ns += some_us(5);
-			continue;
-		}
-		add_at(world, host, direction, NETOBS_TRACE_QUEUE, ns, from, to,
-		       i, buffer, flags);
-		ns += some_us(20);
-		add_at(world, host, direction, NETOBS_TRACE_TRANSMIT, ns, from,
-		       to, i, buffer, flags);
-		ns += i < UPLINK ? some_us(3) : 0;
-	}
+	add_at(world, host, direction,
+	       is_arrival ? NETOBS_TRACE_ARRIVE : NETOBS_TRACE_QUEUE, ns, from,
+	       to, interface, flags);
+	ns += some_us(is_arrival ? 5 : 20);
+	add_at(world, host, direction,
+	       is_arrival ? NETOBS_TRACE_RECEIVE : NETOBS_TRACE_TRANSMIT, ns,
+	       from, to, interface, flags);
 	return ns;
 }
 
-/* A packet comes to a host. @return when TCP has it */
-static int64_t come(struct world *world, int host, uint8_t direction, int64_t ns,
-		    int64_t from, int64_t to, uint64_t buffer, uint8_t flags)
+/* Netfilter drops a packet. */
+static void drop_packet(struct world *world, int host, uint8_t direction,
+			int64_t ns, int64_t from, int64_t to,
+			uint32_t interface, uint8_t flags)
 {
-	for (uint32_t i = UPLINK; i >= first_interface(host); i--) {
-		if (i == HOST_SIDE) {
-			add_at(world, host, direction, NETOBS_TRACE_QUEUE, ns,
-			       from, to, i, buffer, flags);
-			ns += some_us(3);
-			add_at(world, host, direction, NETOBS_TRACE_TRANSMIT,
-			       ns, from, to, i, buffer, flags);
-		} else {
-			add_at(world, host, direction, NETOBS_TRACE_ARRIVE, ns,
-			       from, to, i, buffer, flags);
-			ns += some_us(3);
-			add_at(world, host, direction, NETOBS_TRACE_RECEIVE, ns,
-			       from, to, i, buffer, flags);
-		}
-		ns += some_us(10);
+	struct netobs_trace_event *event = add_at(world, host, direction,
+						  NETOBS_TRACE_DROP, ns, from,
+						  to, interface, flags);
+
+	event->reason = 9;
+	event->record.has |= NETOBS_TRACE_HAS_REASON;
+	strcpy(event->cause, CAUSE);
+	strcpy(event->function, "nf_hook_slow");
+}
+
+/* A packet leaves a host. @return when it was at the uplink's driver; -1: the host dropped it */
+static int64_t leave(struct world *world, int host, uint8_t direction, int64_t ns,
+		     int64_t from, int64_t to, bool is_dropped, uint8_t flags)
+{
+	world->buffer++;
+	for (uint32_t i = first_interface(host); i < UPLINK; i++)
+		ns = some_us(3) + pass(world, host, direction, ns, from, to, i,
+				       i == HOST_SIDE, flags);
+	if (is_dropped) {
+		drop_packet(world, host, direction, ns, from, to,
+			    host ? 0 : HOST_SIDE, flags);
+		return -1;
 	}
+	return pass(world, host, direction, ns, from, to, UPLINK, false, flags);
+}
+
+/* A packet comes to a host. @return when TCP has it */
+static int64_t come(struct world *world, int host, uint8_t direction,
+		    int64_t ns, int64_t from, int64_t to, uint8_t flags)
+{
+	world->buffer++;
+	for (uint32_t i = UPLINK; i >= first_interface(host); i--)
+		ns = some_us(10) + pass(world, host, direction, ns, from, to, i,
+					i != HOST_SIDE, flags);
 	return ns;
 }
 
@@ -267,7 +268,6 @@ static int64_t send_segment(struct world *world, struct message *message,
 	bool has_arrived = false;
 
 	for (int attempt = 0; !has_arrived; attempt++) {
-		const uint64_t buffer = ++world->buffer;
 		const bool is_dropped = !from && attempt < 3 && one_in(25);
 		const bool is_lost = !is_dropped && attempt < 3 && one_in(15);
 		int64_t at;
@@ -283,7 +283,7 @@ static int64_t send_segment(struct world *world, struct message *message,
 		has_arrived = !is_dropped && !is_lost;
 		count_attempt(sender, receiver, bytes, is_dropped, has_arrived);
 		at = leave(world, from, d, ns, segment->from, segment->to,
-			   buffer, is_dropped, 0);
+			   is_dropped, 0);
 		if (is_last)
 			sender->out_ns = at;
 		if (!has_arrived)
@@ -293,8 +293,8 @@ static int64_t send_segment(struct world *world, struct message *message,
 			receiver->begin_ns = at;
 		if (is_last)
 			receiver->in_ns = at;
-		segment->taken_ns = come(world, to, d, at, segment->from,
-					 segment->to, ++world->buffer, 0);
+		segment->taken_ns =
+			come(world, to, d, at, segment->from, segment->to, 0);
 		add(world, to, d, NETOBS_TRACE_SEGMENT, segment->taken_ns,
 		    segment->from, segment->to);
 		if (is_last)
@@ -420,12 +420,12 @@ static void shake_hands(struct world *world, int lost)
 	int64_t ns = world->now_ns, at = ns;
 
 	for (; lost >= 0; lost--) {
-		at = leave(world, 0, 0, ns, 0, 0, ++world->buffer, false, SYN);
+		at = leave(world, 0, 0, ns, 0, 0, false, SYN);
 		ns += lost ? 1000 * MS : 0;
 	}
-	at = come(world, 1, 0, at + MS, 0, 0, ++world->buffer, SYN);
-	at = leave(world, 1, 1, at + US, 0, 0, ++world->buffer, false, SYN | ACK);
-	at = come(world, 0, 1, at + MS, 0, 0, ++world->buffer, SYN | ACK);
+	at = come(world, 1, 0, at + MS, 0, 0, SYN);
+	at = leave(world, 1, 1, at + US, 0, 0, false, SYN | ACK);
+	at = come(world, 0, 1, at + MS, 0, 0, SYN | ACK);
 	world->now_ns = at + some_us(100);
 }
 
@@ -810,16 +810,9 @@ CASE(handshakes_that_do_not_leave_the_host_have_a_record)
 	struct host *client = &world->hosts[0];
 
 	begin(world);
-	for (int attempt = 0; attempt < 3; attempt++) {
-		struct netobs_trace_event *event =
-			add_at(world, 0, 0, NETOBS_TRACE_DROP,
-			       MS + 1000LL * MS * attempt, 0, 0, 0,
-			       ++world->buffer, SYN);
-
-		event->record.has |= NETOBS_TRACE_HAS_REASON;
-		strcpy(event->cause, CAUSE);
-		strcpy(event->function, "nf_hook_slow");
-	}
+	for (int attempt = 0; attempt < 3; attempt++)
+		drop_packet(world, 0, 0, MS + 1000LL * MS * attempt, 0, 0, 0,
+			    SYN);
 	client->until_ns = 3500LL * MS;
 	run_hosts(world);
 	assert_in_range(client->n_got, 3, 5);
@@ -977,7 +970,7 @@ static uint32_t stream(struct world *world, int64_t every_ms, int64_t lasts_ms)
 			      to = from + BYTES;
 
 		add(world, 0, 0, NETOBS_TRACE_SEND, ns, from, to);
-		leave(world, 0, 0, ns + US, from, to, ++world->buffer, false, 0);
+		leave(world, 0, 0, ns + US, from, to, false, 0);
 		add(world, 0, 0, NETOBS_TRACE_SENT, ns + MS, from, to);
 		add(world, 0, 0, NETOBS_TRACE_ACKED, ns + 5 * MS, from, to);
 		add_limit(world, 0, 0, ns + 5 * MS, NETOBS_TURN_CWND, &truth);
@@ -1031,9 +1024,9 @@ static void overlap(struct world *world, int64_t every_ms, int64_t lasts_ms)
 			      to = from + 100;
 
 		add(world, 0, 0, NETOBS_TRACE_SEND, ns, from, to);
-		leave(world, 0, 0, ns + US, from, to, ++world->buffer, false, 0);
+		leave(world, 0, 0, ns + US, from, to, false, 0);
 		add(world, 0, 0, NETOBS_TRACE_SENT, ns + MS, from, to);
-		come(world, 0, 1, ns + 2 * MS, from, to + 50, ++world->buffer, 0);
+		come(world, 0, 1, ns + 2 * MS, from, to + 50, 0);
 		add(world, 0, 1, NETOBS_TRACE_SEGMENT, ns + 3 * MS, from,
 		    to + 50);
 		add(world, 0, 1, NETOBS_TRACE_READY, ns + 4 * MS, from, to + 50);
@@ -1073,15 +1066,12 @@ static void add_datagram(struct world *world, uint8_t direction, int64_t ns,
 			 uint32_t id)
 {
 	const int from = direction, to = !direction;
-	const uint64_t buffer = ++world->buffer;
 	uint32_t n[2] = { world->hosts[0].n, world->hosts[1].n };
-	const int64_t at =
-		leave(world, from, direction, ns, 0, 100, buffer, false, 0);
-	const int64_t got = come(world, to, direction, at + MS, 0, 100,
-				 buffer + (1 << 20), 0);
+	const int64_t at = leave(world, from, direction, ns, 0, 100, false, 0);
+	const int64_t got = come(world, to, direction, at + MS, 0, 100, 0);
 
 	add(world, to, direction, NETOBS_TRACE_READY, got, 0, 100)->buffer =
-		buffer + (1 << 20);
+		world->buffer;
 	add(world, to, direction, NETOBS_TRACE_READ, got + 100 * US, 0, 0);
 	for (int host = 0; host < 2; host++)
 		for (; n[host] < world->hosts[host].n; n[host]++) {
