@@ -372,12 +372,9 @@ static struct datagram *find_by_id(const struct datagrams *datagrams,
 static struct datagram *find_datagram(const struct datagrams *datagrams,
 				      const struct journey_event *event)
 {
-	struct datagram *datagram = NULL;
+	struct datagram *datagram = find_by_buffer(datagrams, event) ?:
+					    find_by_id(datagrams, event);
 
-	if (event->buffer)
-		datagram = find_by_buffer(datagrams, event);
-	if (!datagram)
-		datagram = find_by_id(datagrams, event);
 	if (!datagram && is_echo(event))
 		datagram = find_by(datagrams, event, DATAGRAM_ECHO, event->seq);
 	return datagram;

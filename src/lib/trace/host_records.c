@@ -42,7 +42,7 @@ struct space {
 };
 
 struct host_records {
-	host_record_fn *on_host;
+	void (*on_record)(void *ctx, const struct netobs_record *record);
 	void *ctx;
 	uint32_t missing;
 	struct utsname names;
@@ -193,7 +193,7 @@ static void deliver(const struct host_records *records, struct space *space,
 		 records->names.nodename);
 	snprintf(host->kernel, sizeof(host->kernel), "%.63s",
 		 records->names.release);
-	records->on_host(records->ctx, host);
+	records->on_record(records->ctx, &host->record);
 }
 
 /* The first reading is what the next one is compared with. */
@@ -237,14 +237,16 @@ void host_records_sweep(struct host_records *records, int64_t now_ns,
 	}
 }
 
-int host_records_open(host_record_fn *on_host, void *ctx, uint32_t missing,
+int host_records_open(void (*on_record)(void *ctx,
+					const struct netobs_record *record),
+		      void *ctx, uint32_t missing,
 		      struct host_records **ret_records)
 {
 	struct host_records *records = calloc(1, sizeof(*records));
 
 	if (!records)
 		return -ENOMEM;
-	records->on_host = on_host;
+	records->on_record = on_record;
 	records->ctx = ctx;
 	records->missing = missing;
 	uname(&records->names);

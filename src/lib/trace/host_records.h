@@ -13,13 +13,14 @@
 
 struct host_records;
 
-typedef void host_record_fn(void *ctx, const struct netobs_host *host);
-
 /**
+ * @param on_record  called for each struct netobs_host
  * @param missing  1 << enum netobs_trace_point: the kernel has no tracepoint for it
  * @return 0; -ENOMEM
  */
-int host_records_open(host_record_fn *on_host, void *ctx, uint32_t missing,
+int host_records_open(void (*on_record)(void *ctx,
+					const struct netobs_record *record),
+		      void *ctx, uint32_t missing,
 		      struct host_records **ret_records);
 
 /**

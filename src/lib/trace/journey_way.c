@@ -67,16 +67,15 @@ static const struct journey_event *find_first_hop(const struct journey_way *way)
 static const struct journey_event *find_begin(const struct journey_way *way,
 					      const struct journey_event *hop)
 {
-	const struct journey_event *begin;
+	const struct journey_event *begin = NULL;
 
-	if (!way->is_sender_here)
-		return hop;
-	begin = find_point(way, NETOBS_TRACE_QUEUE, way->sender_netns);
-	if (!begin)
+	if (way->is_sender_here)
+		begin = find_point(way, NETOBS_TRACE_QUEUE, way->sender_netns);
+	if (!begin && way->is_sender_here)
 		begin = find_point(way, NETOBS_TRACE_QUEUE, 0);
-	if (!begin)
+	if (!begin && way->is_sender_here)
 		begin = find_point(way, NETOBS_TRACE_TRANSMIT, 0);
-	return begin ? begin : hop;
+	return begin ?: hop;
 }
 
 /* @return whether @attempt passed the place of the event at @i. A driver that refuses a segment

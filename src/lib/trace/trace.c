@@ -104,8 +104,10 @@ void trace_name_alert(const struct trace *trace, uint64_t connection,
 	memcpy(alert, traced->alert, sizeof(traced->alert));
 }
 
-void trace_deliver(struct trace *trace, const struct netobs_record *record)
+void trace_deliver(void *ctx, const struct netobs_record *record)
 {
+	struct trace *trace = ctx;
+
 	trace->life.delivered++;
 	trace->opts.on_record(record, trace->opts.user);
 }
@@ -473,13 +475,12 @@ static void deliver_cpu(struct netobs_queue *queue, void *ctx)
 /* Turns do without the states of threads if the kernel lacks support. */
 static void open_threads(struct trace *trace)
 {
-	static const struct log silent;
 	int err;
 
 	if (!wants(&trace->opts, NETOBS_RECORD_TURN) &&
 	    !wants(&trace->opts, NETOBS_RECORD_QUEUE))
 		return;
-	err = threads_open(&trace->threads, deliver_cpu, trace, &silent);
+	err = threads_open(&trace->threads, deliver_cpu, trace, NULL);
 	if (err)
 		log_warning(&trace->life.log,
 			    "what threads do stays unknown: %s%s", strerror(-err),
@@ -505,13 +506,6 @@ static void open_hooks(struct trace *trace)
 			    privilege_hint(err, PRIVILEGE_PROGRAMS).text);
 }
 
-static void deliver_host(void *ctx, const struct netobs_host *host)
-{
-	struct trace *trace = ctx;
-
-	trace_deliver(trace, &host->record);
-}
-
 static int open_queues(struct trace *trace)
 {
 	int err = 0;
@@ -520,7 +514,7 @@ static int open_queues(struct trace *trace)
 		err = queues_open(&trace->programs, &trace->clock,
 				  deliver_queue, trace, &trace->queues);
 	if (!err && trace->opts.records & HOSTS)
-		err = host_records_open(deliver_host, trace,
+		err = host_records_open(trace_deliver, trace,
 					trace->programs.missing, &trace->hosts);
 	return err;
 }

@@ -166,8 +166,8 @@ struct trace {
 /** @return the tracer; NULL: @netobs is none, or NULL */
 struct trace *trace_of(const struct netobs *netobs);
 
-/** Deliver a record. */
-void trace_deliver(struct trace *trace, const struct netobs_record *record);
+/** Deliver a record. @ctx: the struct trace */
+void trace_deliver(void *ctx, const struct netobs_record *record);
 
 /** Set the alert for which a connection is traced, unless there is none. */
 void trace_name_alert(const struct trace *trace, uint64_t connection,
