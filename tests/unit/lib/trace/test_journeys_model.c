@@ -3,8 +3,7 @@
  * Random connections, simulated byte by byte: what the model knows of each byte is compared with
  * the one journey that has it.
  */
-#include "lib_seed.h"
-#include "lib_test.h"
+#include "random_events.h"
 
 #include "trace/journeys.h"
 
@@ -13,14 +12,10 @@ enum {
 	AT_ONCE = 4,
 	BYTES_MAX = 12000,
 	HOPS_MAX = 4,
-	US = 1000,
-	MS = 1000 * US,
 	/* How far events of two CPUs may be out of order. */
 	DISORDER_NS = 2 * MS,
 	FIRST_IFINDEX = 10,
 };
-
-#define START_NS 1700000000000000000LL
 
 enum end { HERE, RECEIVER_ELSEWHERE, SENDER_ELSEWHERE, ENDS };
 
@@ -49,11 +44,6 @@ struct model {
 	struct truth *bytes;
 };
 
-struct timed {
-	struct netobs_trace_event event;
-	int64_t arrives_ns;
-};
-
 struct world {
 	struct journeys *journeys;
 	struct model models[AT_ONCE];
@@ -62,17 +52,6 @@ struct world {
 	uint64_t last_buffer;
 	bool is_lossy; /* events are missing */
 };
-
-static bool one_in(uint32_t n)
-{
-	return !test_below(n);
-}
-
-/* Hardly ever the same twice. */
-static int64_t some_us(uint32_t n)
-{
-	return US + test_below(n * US);
-}
 
 /* ---- Events -------------------------------------------------------------------------------- */
 
@@ -575,14 +554,6 @@ static bool is_seen(const struct world *world, const struct timed *timed)
 	       timed->event.point != NETOBS_TRACE_RETRANSMIT;
 }
 
-static int compare_arrivals(const void *a, const void *b)
-{
-	const struct timed *one = a, *two = b;
-
-	return (one->arrives_ns > two->arrives_ns) -
-	       (one->arrives_ns < two->arrives_ns);
-}
-
 /* ---- Comparing ------------------------------------------------------------------------------ */
 
 static const struct netobs_journey_step *
@@ -723,7 +694,7 @@ static void run_connections(struct world *world, uint64_t id)
 	world->n = 0;
 	for (uint64_t i = 0; i < AT_ONCE; i++)
 		simulate(world, &world->models[i], id + i);
-	qsort(world->events, world->n, sizeof(*world->events), compare_arrivals);
+	sort_by_arrival(world->events, world->n);
 	assert_int_equal(journeys_new(check_journey, world, &world->journeys), 0);
 	for (uint32_t e = 0; e < world->n; e++)
 		if (is_seen(world, &world->events[e]))

@@ -1,22 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Connections by what the programs report: offsets in streams, ends, tuples, and what is kept. */
-#include "lib_seed.h"
-#include "lib_test.h"
+#include "random_events.h"
 
 #include "trace/traced.h"
 
 enum { FIN = 1, SYN = 2, RST = 4, ACK = 16 };
 
-#define MS ((uint64_t)NSEC_PER_MSEC)
-#define START_NS (5000 * MS)
-#define CLOSED_NS (200 * MS)
-#define HALF_CLOSED_NS (5000 * MS)
-#define UNANSWERED_NS (3000 * MS)
-
-static bool one_in(uint32_t n)
-{
-	return !test_below(n);
-}
+#define CLOSED_NS (200ULL * MS)
+#define HALF_CLOSED_NS (5000ULL * MS)
+#define UNANSWERED_NS (3000ULL * MS)
 
 static void begin(struct traced *traced)
 {

@@ -3,15 +3,12 @@
  * Random conversations of two hosts, each with a tracer of its own. The client is in a container behind
  * masquerading. What the model knows of each message is compared with the records of both hosts.
  */
-#include "lib_seed.h"
-#include "lib_test.h"
+#include "random_events.h"
 
 #include "trace/journeys.h"
 #include "trace/turns.h"
 
 enum {
-	US = 1000,
-	MS = 1000 * US,
 	CASES_DEFAULT = 60,
 	TURNS_MOST = 6,
 	MESSAGES_MAX = 2 * TURNS_MOST,
@@ -28,7 +25,6 @@ enum {
 	SERVER_PORT = 80,
 };
 
-#define START_NS 1700000000000000000LL
 #define CAUSE "SKB_DROP_REASON_NETFILTER_DROP"
 
 /* Interfaces, by the index: what is sent passes these of one host in order, what comes in reverse. */
@@ -49,11 +45,6 @@ struct message {
 	int64_t offset;
 	uint32_t bytes;
 	struct truth at[2]; /* the sender's host, and the receiver's */
-};
-
-struct timed {
-	struct netobs_trace_event event;
-	int64_t arrives_ns;
 };
 
 struct host {
@@ -77,16 +68,6 @@ struct world {
 	uint32_t first_seq[2];
 	int64_t ends[2]; /* of the streams */
 };
-
-static bool one_in(uint32_t n)
-{
-	return !test_below(n);
-}
-
-static int64_t some_us(uint32_t n)
-{
-	return US + test_below(n * US);
-}
 
 /* ---- Events -------------------------------------------------------------------------------- */
 
@@ -444,13 +425,6 @@ static void join_journey(struct netobs_journey *journey, void *ctx)
 	turns_join(((struct host *)ctx)->turns, journey);
 }
 
-static int by_arrival(const void *a, const void *b)
-{
-	const struct timed *x = a, *y = b;
-
-	return (x->arrives_ns > y->arrives_ns) - (x->arrives_ns < y->arrives_ns);
-}
-
 /* All threads are stopped all the time. */
 static bool be_stopped(void *ctx, uint32_t tid, int64_t from_ns,
 		       int64_t until_ns, uint64_t ret_ns[NETOBS_THREAD_STATES])
@@ -489,7 +463,7 @@ static void run_host(struct host *host, uint32_t lost)
 {
 	int64_t swept_ns = 0;
 
-	qsort(host->events, host->n, sizeof(*host->events), by_arrival);
+	sort_by_arrival(host->events, host->n);
 	for (uint32_t i = 0; i < host->n; i++) {
 		const struct timed *timed = &host->events[i];
 
