@@ -91,8 +91,3 @@ TEST(sockets_and_interfaces_of_a_namespace_are_visited)
 	close(client);
 	close(server);
 }
-
-int main(void)
-{
-	return tests_run(NULL, NULL);
-}

@@ -73,9 +73,11 @@ static void put_text(struct builder *b, uint16_t type, const char *text)
 	put(b, type, text, strlen(text) + 1);
 }
 
-static void put_info(struct builder *b, const char *kind, uint16_t vlan)
+/* @nested: NLA_F_NESTED, or 0, as older kernels say it. @vlan: 0: there are no data. */
+static void put_info(struct builder *b, uint16_t nested, const char *kind,
+		     uint16_t vlan)
 {
-	size_t info = nest(b, IFLA_LINKINFO), data;
+	size_t info = nest(b, IFLA_LINKINFO | nested), data;
 
 	put_text(b, IFLA_INFO_KIND, kind);
 	if (vlan) {
@@ -129,6 +131,10 @@ TEST(link_says_name_master_and_hardware)
 	assert_int_equal(link.link_nsid, NSID_SAME);
 	assert_int_equal(link.type, LINK_TYPE_OTHER);
 	assert_false(link.deleted);
+	b.header.nlmsg_type = RTM_DELLINK;
+	link = link_of(&b);
+	assert_true(link.deleted);
+	assert_int_equal(link.ifindex, 7);
 }
 
 TEST(altnames_of_a_link)
@@ -163,98 +169,56 @@ TEST(altnames_of_a_link)
 	assert_null(rtnl_copy_altnames(NULL));
 }
 
-TEST(link_that_is_deleted)
-{
-	struct rtnl_link link;
-	struct builder b;
-
-	start(&b, RTM_DELLINK, AF_UNSPEC, 7);
-	put_text(&b, IFLA_IFNAME, "eth0");
-	link = link_of(&b);
-	assert_true(link.deleted);
-	assert_int_equal(link.ifindex, 7);
-}
-
-TEST(link_that_is_a_vlan)
-{
-	struct rtnl_link link;
-	struct builder b;
-
-	start(&b, RTM_NEWLINK, AF_UNSPEC, 7);
-	put_u32(&b, IFLA_LINK, 2);
-	put_info(&b, "vlan", 4094);
-	put_text(&b, IFLA_IFNAME, "eth0.4094");
-	link = link_of(&b);
-	assert_int_equal(link.type, LINK_TYPE_VLAN);
-	assert_int_equal(link.vlan_id, 4094);
-	assert_int_equal(link.link, 2);
-	assert_string_equal(link.name, "eth0.4094");
-}
-
-/* Attribute 1 of other kinds' data means something else. */
-TEST(link_of_another_kind_has_no_vlan_id)
-{
-	struct rtnl_link link;
-	struct builder b;
-
-	start(&b, RTM_NEWLINK, AF_UNSPEC, 7);
-	put_u32(&b, IFLA_LINK, 2);
-	put_info(&b, "macvlan", 55);
-	link = link_of(&b);
-	assert_int_equal(link.type, LINK_TYPE_MACVLAN);
-	assert_int_equal(link.vlan_id, 0);
-	assert_int_equal(link.link, 2);
-}
-
-TEST(link_attributes_may_be_flagged_as_nested)
-{
-	struct rtnl_link link;
-	struct builder b;
-	size_t info;
-
-	start(&b, RTM_NEWLINK, AF_UNSPEC, 7);
-	put_u32(&b, IFLA_LINK, 2);
-	info = nest(&b, IFLA_LINKINFO | NLA_F_NESTED);
-	put_text(&b, IFLA_INFO_KIND, "vlan");
-	unnest(&b, info);
-	link = link_of(&b);
-	assert_int_equal(link.type, LINK_TYPE_VLAN);
-}
+/* Attribute 1 of the data of other kinds than VLAN means something else. */
+static const struct {
+	const char *kind;
+	enum link_type type;
+	uint16_t number, vlan_id; /* attribute 1, and what it says */
+	unsigned int flags;
+} kinds[] = {
+	{ "vlan", LINK_TYPE_VLAN, 4094, 4094, 0 },
+	{ "macvlan", LINK_TYPE_MACVLAN, 55, 0, 0 },
+	{ "vlan", LINK_TYPE_VLAN, 0, 0, 0 },
+	{ "vlan", LINK_TYPE_VLAN, 1, 1, 0 },
+	{ "veth", LINK_TYPE_PAIR, 0, 0, 0 },
+	{ "netkit", LINK_TYPE_PAIR, 0, 0, 0 },
+	{ "macvlan", LINK_TYPE_MACVLAN, 0, 0, 0 },
+	{ "macvtap", LINK_TYPE_MACVLAN, 0, 0, 0 },
+	{ "ipvlan", LINK_TYPE_IPVLAN, 0, 0, 0 },
+	{ "bridge", LINK_TYPE_BRIDGE, 0, 0, 0 },
+	{ "bond", LINK_TYPE_BOND, 0, 0, 0 },
+	{ "team", LINK_TYPE_BOND, 0, 0, 0 },
+	{ "vrf", LINK_TYPE_VRF, 0, 0, 0 },
+	{ "vxlan", LINK_TYPE_TUNNEL, 0, 0, 0 },
+	{ "ipip", LINK_TYPE_TUNNEL, 0, 0, 0 },
+	{ "wireguard", LINK_TYPE_OTHER, 0, 0, 0 },
+	{ "dummy", LINK_TYPE_OTHER, 0, 0, 0 },
+	{ NULL, LINK_TYPE_LOOPBACK, 0, 0, IFF_LOOPBACK },
+};
 
 TEST(link_says_how_it_is_joined)
 {
-	static const struct {
-		const char *kind;
-		enum link_type type;
-	} cases[] = {
-		{ "veth", LINK_TYPE_PAIR },
-		{ "netkit", LINK_TYPE_PAIR },
-		{ "macvlan", LINK_TYPE_MACVLAN },
-		{ "macvtap", LINK_TYPE_MACVLAN },
-		{ "ipvlan", LINK_TYPE_IPVLAN },
-		{ "bridge", LINK_TYPE_BRIDGE },
-		{ "bond", LINK_TYPE_BOND },
-		{ "team", LINK_TYPE_BOND },
-		{ "vrf", LINK_TYPE_VRF },
-		{ "vxlan", LINK_TYPE_TUNNEL },
-		{ "ipip", LINK_TYPE_TUNNEL },
-		{ "wireguard", LINK_TYPE_OTHER },
-		{ "dummy", LINK_TYPE_OTHER },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		struct ifinfomsg *info;
 		struct rtnl_link link;
 		struct builder b;
 
 		start(&b, RTM_NEWLINK, AF_UNSPEC, 7);
+		info = NLMSG_DATA(&b.header);
+		info->ifi_flags = kinds[i].flags;
 		put_u32(&b, IFLA_LINK, 3);
-		put_info(&b, cases[i].kind, 0);
+		if (kinds[i].kind)
+			put_info(&b, i & 2 ? NLA_F_NESTED : 0, kinds[i].kind,
+				 kinds[i].number);
 		if (i & 1)
 			put_u32(&b, IFLA_LINK_NETNSID, i);
+		put_text(&b, IFLA_IFNAME, "eth0.4094");
 		link = link_of(&b);
-		assert_int_equal(link.type, cases[i].type);
+		assert_int_equal(link.type, kinds[i].type);
+		assert_int_equal(link.vlan_id, kinds[i].vlan_id);
 		assert_int_equal(link.link, 3);
 		assert_int_equal(link.link_nsid, i & 1 ? (int)i : NSID_SAME);
+		assert_string_equal(link.name, "eth0.4094");
 	}
 }
 
@@ -318,15 +282,6 @@ TEST(link_that_is_a_tunnel)
 	}
 }
 
-TEST(link_that_is_the_loopback)
-{
-	struct builder b;
-
-	start(&b, RTM_NEWLINK, AF_UNSPEC, 1);
-	((struct ifinfomsg *)NLMSG_DATA(&b.header))->ifi_flags = IFF_LOOPBACK;
-	assert_int_equal(link_of(&b).type, LINK_TYPE_LOOPBACK);
-}
-
 TEST(message_about_something_else_is_refused)
 {
 	static const uint16_t types[] = { RTM_NEWADDR, RTM_DELADDR,
@@ -347,7 +302,7 @@ static void whole(struct builder *b)
 	start(b, RTM_NEWLINK, AF_UNSPEC, 7);
 	put_text(b, IFLA_IFNAME, "eth0.10");
 	put_u32(b, IFLA_LINK, 2);
-	put_info(b, "vlan", 10);
+	put_info(b, 0, "vlan", 10);
 	put_u32(b, IFLA_MASTER, 3);
 }
 

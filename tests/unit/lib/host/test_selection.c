@@ -103,23 +103,6 @@ TEST(altnames_are_as_good_as_names)
 	selection_done(&selection);
 }
 
-TEST(an_altname_has_up_to_127_characters)
-{
-	char name[130];
-	const char *const interfaces[] = { name, NULL };
-	struct selection selection;
-
-	memset(name, 'a', sizeof(name));
-	name[127] = '\0';
-	assert_int_equal(selection_init(&selection, interfaces, NULL, &silent),
-			 0);
-	selection_done(&selection);
-	name[127] = 'a';
-	name[128] = '\0';
-	assert_int_equal(selection_init(&selection, interfaces, NULL, &silent),
-			 -EINVAL);
-}
-
 TEST(wrong_options_leave_nothing)
 {
 	static const struct {
