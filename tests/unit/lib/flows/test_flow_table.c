@@ -69,21 +69,6 @@ TEST(table_that_is_empty_finds_nothing)
 	flow_table_done(&table);
 }
 
-TEST(table_grows_and_keeps_all)
-{
-	struct flow_table table = { 0 };
-	struct flow_key other = key_of(MANY);
-
-	fill(&table, MANY);
-	assert_holds(&table, 0, MANY);
-	assert_true(table.n_buckets >= MANY);
-	assert_null(find(&table, &other));
-	fill(&table, MANY); /* they are there */
-	assert_holds(&table, 0, MANY);
-	flow_table_done(&table);
-	assert_int_equal(table.count, 0);
-}
-
 /* A mark that is missing hides a flow; one too many costs a look at flows. */
 static void assert_marked(const struct flow_table *table)
 {

@@ -6,6 +6,9 @@
 
 enum { FIN = 0x01, SYN = 0x02, RST = 0x04, ACK = 0x10 };
 
+#define PATIENT_TCP(flags) \
+	.is_patient = true, .proto = IP_PROTO_TCP, .marks = (flags)
+
 MERGER_TEST(packets_on_their_way_at_the_flip_are_not_counted_again)
 {
 	merger_begin(m, MERGE_INTERVAL, 1000);
@@ -24,28 +27,103 @@ MERGER_TEST(packets_on_their_way_at_the_flip_are_not_counted_again)
 	assert_int_equal(m->merge.table.count, 0);
 }
 
-/* How long a reported flow is remembered, in case it turns up elsewhere. */
-TEST(flow_is_remembered_while_it_may_return)
-{
-	static const struct {
-		uint32_t n_netns;
-		int64_t last_ms;
-		uint32_t remembered;
-	} cases[] = {
-		{ 1, 999, 1 }, { 1, 950, 1 }, { 1, 949, 0 },
-		{ 1, 200, 0 }, { 2, 949, 1 }, /* queues between namespaces */
-		{ 2, 750, 1 }, { 2, 749, 0 },
-	};
+#define DRAINED(first, last, how, kept, why, ...)                      \
+	{                                                              \
+		.first_ms = (first), .last_ms = (last), .mode = (how), \
+		.remembered = (kept), .reason = (why), ##__VA_ARGS__   \
+	}
 
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+/* An entry, how it is drained, and what comes of it: a record at once or later, and a flow that is remembered. */
+static const struct drained {
+	int64_t first_ms, last_ms; /* the table is flipped at 1000 */
+	enum merge_mode mode;
+	uint32_t remembered;
+	int reason;	  /* of the record; 0: it waits */
+	uint32_t n_netns; /* 0: 1 */
+	bool is_patient, per_interface, single_point;
+	int64_t idle_ms; /* 0: 15000 */
+	uint8_t proto;	 /* 0: UDP */
+	uint32_t marks;
+} drained[] = {
+	/* A reported flow is remembered while it may turn up elsewhere: longer with queues between namespaces. */
+	DRAINED(100, 999, MERGE_INTERVAL, 1, NETOBS_END_ACTIVE),
+	DRAINED(100, 950, MERGE_INTERVAL, 1, NETOBS_END_ACTIVE),
+	DRAINED(100, 949, MERGE_INTERVAL, 0, NETOBS_END_ACTIVE),
+	DRAINED(100, 200, MERGE_INTERVAL, 0, NETOBS_END_ACTIVE),
+	DRAINED(100, 949, MERGE_INTERVAL, 1, NETOBS_END_ACTIVE, .n_netns = 2),
+	DRAINED(100, 750, MERGE_INTERVAL, 1, NETOBS_END_ACTIVE, .n_netns = 2),
+	DRAINED(100, 749, MERGE_INTERVAL, 0, NETOBS_END_ACTIVE, .n_netns = 2),
+	/* A young one waits where points are merged. */
+	DRAINED(995, 999, MERGE_INTERVAL, 1, 0),
+	DRAINED(995, 999, MERGE_EARLY, 1, 0),
+	DRAINED(950, 999, MERGE_INTERVAL, 1, NETOBS_END_ACTIVE),
+	DRAINED(999, 999, MERGE_INTERVAL, 0, NETOBS_END_ACTIVE,
+		.per_interface = true),
+	DRAINED(999, 999, MERGE_INTERVAL, 0, NETOBS_END_ACTIVE,
+		.single_point = true),
+	DRAINED(999, 999, MERGE_FINAL, 0, NETOBS_END_FORCED),
+	/* TCP is reported when it has ended. */
+	DRAINED(100, 500, MERGE_INTERVAL, 1, 0, PATIENT_TCP(SYN | ACK)),
+	DRAINED(100, 500, MERGE_INTERVAL, 0, NETOBS_END_DETECTED,
+		PATIENT_TCP(FIN | ACK)),
+	DRAINED(100, 500, MERGE_INTERVAL, 0, NETOBS_END_DETECTED,
+		PATIENT_TCP(RST)),
+	DRAINED(100, 500, MERGE_EARLY, 0, NETOBS_END_DETECTED, PATIENT_TCP(RST)),
+	DRAINED(100, 500, MERGE_FINAL, 0, NETOBS_END_DETECTED, PATIENT_TCP(FIN)),
+	DRAINED(100, 500, MERGE_FINAL, 0, NETOBS_END_FORCED, PATIENT_TCP(SYN)),
+	DRAINED(100, 500, MERGE_INTERVAL, 1, 0, .is_patient = true, .marks = FIN),
+	/* An idle one is not called active. */
+	DRAINED(100, 600, MERGE_INTERVAL, 0, NETOBS_END_IDLE, .idle_ms = 400),
+	/* Room in the kernel's table is all that an early drain wants. */
+	DRAINED(100, 500, MERGE_EARLY, 0, NETOBS_END_RESOURCES),
+	DRAINED(100, 500, MERGE_EARLY, 1, 0, .is_patient = true),
+};
+
+static struct merge_options options_of(const struct drained *row)
+{
+	struct merge_options options = row->is_patient ? merger_every_minute() :
+							 merger_every_second();
+
+	options.per_interface = row->per_interface;
+	options.single_point = row->single_point;
+	if (row->idle_ms)
+		options.idle_timeout_ns = row->idle_ms * NSEC_PER_MSEC;
+	return options;
+}
+
+/* @is_delivered: as after reading a large table */
+static void drain_one(struct merger *m, const struct drained *row,
+		      bool is_delivered)
+{
+	struct flow_entry entry =
+		merger_entry(1, IN, 4, row->first_ms, row->last_ms);
+
+	entry.key.proto = row->proto ?: IP_PROTO_UDP;
+	entry.tally.attrs.marks = row->marks;
+	merger_begin(m, row->mode, 1000);
+	if (is_delivered)
+		merger_deliver(m, &entry, 1);
+	else
+		merger_keep_entry(m, &entry);
+	if (is_delivered && row->mode == MERGE_INTERVAL && !row->proto)
+		assert_int_equal(m->witness.n_flows, row->reason != 0);
+	merger_end(m);
+}
+
+TEST(flows_are_reported_when_they_are_due)
+{
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(drained); i++) {
+		const struct drained *row = &drained[i / 2];
 		struct merger m;
 
-		merger_open_in(&m, merger_every_second(), cases[i].n_netns, NULL);
-		merger_drain(&m, MERGE_INTERVAL, 1000, 1, IN, 1, 100,
-			     cases[i].last_ms);
-		merger_assert_record(&m, 1, 1, NETOBS_END_ACTIVE);
-		if (m.merge.table.count != cases[i].remembered)
-			fail_msg("case %zu: %u flows", i, m.merge.table.count);
+		print_message("row %zu\n", i / 2);
+		merger_open_in(&m, options_of(row), row->n_netns ?: 1, NULL);
+		drain_one(&m, row, i % 2);
+		assert_int_equal(m.witness.n_flows, row->reason != 0);
+		if (row->reason)
+			merger_assert_record(&m, 1, 4, row->reason);
+		assert_int_equal(m.merge.table.count, row->remembered);
+		assert_int_equal(m.merge.pending.packets, row->reason ? 0 : 4);
 		merger_close(&m);
 	}
 }
@@ -63,72 +141,6 @@ MERGER_TEST(flow_too_young_waits_one_drain)
 	merger_assert_record(m, 1, 5, NETOBS_END_ACTIVE);
 	assert_int_equal(merger_last_record(m)->n_points, 2);
 	assert_int_equal(m->merge.pending.packets, 0);
-}
-
-TEST(youth_matters_only_where_points_are_merged)
-{
-	static const struct {
-		int64_t first_ms;
-		bool per_interface, single_point;
-		enum merge_mode mode;
-		uint32_t records;
-	} cases[] = {
-		{ 995, false, false, MERGE_INTERVAL, 0 },
-		{ 995, false, false, MERGE_EARLY, 0 },
-		{ 950, false, false, MERGE_INTERVAL, 1 },
-		{ 999, true, false, MERGE_INTERVAL, 1 },
-		{ 999, false, true, MERGE_INTERVAL, 1 },
-		{ 999, false, false, MERGE_FINAL, 1 },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct merge_options options = merger_every_second();
-		struct merger m;
-
-		options.per_interface = cases[i].per_interface;
-		options.single_point = cases[i].single_point;
-		merger_open(&m, options);
-		merger_drain(&m, cases[i].mode, 1000, 1, IN, 1,
-			     cases[i].first_ms, 999);
-		if (m.witness.n_flows != cases[i].records)
-			fail_msg("case %zu: %u records", i, m.witness.n_flows);
-		merger_close(&m);
-	}
-}
-
-TEST(tcp_is_reported_when_it_has_ended)
-{
-	static const struct {
-		uint8_t proto;
-		uint32_t marks;
-		enum merge_mode mode;
-		int reason; /* 0: no record */
-	} cases[] = {
-		{ IP_PROTO_TCP, SYN | ACK, MERGE_INTERVAL, 0 },
-		{ IP_PROTO_TCP, FIN | ACK, MERGE_INTERVAL, NETOBS_END_DETECTED },
-		{ IP_PROTO_TCP, RST, MERGE_INTERVAL, NETOBS_END_DETECTED },
-		{ IP_PROTO_TCP, RST, MERGE_EARLY, NETOBS_END_DETECTED },
-		{ IP_PROTO_TCP, FIN, MERGE_FINAL, NETOBS_END_DETECTED },
-		{ IP_PROTO_TCP, SYN, MERGE_FINAL, NETOBS_END_FORCED },
-		{ IP_PROTO_UDP, FIN, MERGE_INTERVAL, 0 },
-	};
-	struct merge_options options = merger_every_minute();
-
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct flow_entry entry = merger_entry(1, IN, 4, 100, 500);
-		struct merger m;
-
-		merger_open(&m, options);
-		merger_begin(&m, cases[i].mode, 1000);
-		entry.key.proto = cases[i].proto;
-		entry.tally.attrs.marks = cases[i].marks;
-		merger_keep_entry(&m, &entry);
-		merger_end(&m);
-		assert_int_equal(m.witness.n_flows, cases[i].reason != 0);
-		if (cases[i].reason)
-			merger_assert_record(&m, 1, 4, cases[i].reason);
-		merger_close(&m);
-	}
 }
 
 MERGER_TEST(active_timeout_reports_on_the_way)
@@ -159,31 +171,6 @@ MERGER_TEST(idle_timeout_ends_a_flow)
 	merger_end(m);
 	merger_assert_record(m, 1, 7, NETOBS_END_IDLE);
 	assert_int_equal(m->merge.table.count, 0);
-}
-
-MERGER_TEST(idle_flow_is_not_called_active)
-{
-	m->merge.options.idle_timeout_ns = 400 * NSEC_PER_MSEC;
-	merger_drain(m, MERGE_INTERVAL, 1000, 1, IN, 7, 100, 600);
-	merger_assert_record(m, 1, 7, NETOBS_END_IDLE);
-}
-
-TEST(early_drain_reports_for_lack_of_room)
-{
-	struct merge_options patient = merger_every_minute();
-	struct merger m;
-
-	merger_open(&m, merger_every_second());
-	merger_drain(&m, MERGE_EARLY, 1000, 1, IN, 2, 100, 500);
-	merger_assert_record(&m, 1, 2, NETOBS_END_RESOURCES);
-	merger_close(&m);
-
-	/* Room in the kernel's table is all that it wants. */
-	merger_open(&m, patient);
-	merger_drain(&m, MERGE_EARLY, 1000, 1, IN, 2, 100, 500);
-	assert_int_equal(m.witness.n_flows, 0);
-	assert_int_equal(m.merge.pending.packets, 2);
-	merger_close(&m);
 }
 
 /* What is asked for at once is given, due or not, and is not counted again. */
@@ -306,36 +293,4 @@ MERGER_TEST(delivered_flows_that_are_known_are_merged)
 	merger_end(m);
 	merger_assert_record(m, 1, 8, NETOBS_END_ACTIVE);
 	assert_int_equal(merger_last_record(m)->start_ns, 995 * NSEC_PER_MSEC);
-}
-
-TEST(delivered_flows_that_are_not_due_or_may_return_are_kept)
-{
-	static const struct {
-		int64_t first_ms, last_ms;
-		bool patient;
-		uint32_t at_once, in_the_end, kept;
-	} cases[] = {
-		{ 100, 500, false, 1, 1, 0 },
-		{ 100, 999, false, 1, 1, 1 },
-		{ 995, 999, false, 0, 0, 1 },
-		{ 100, 500, true, 0, 0, 1 },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct flow_entry entry = merger_entry(
-			1, IN, 5, cases[i].first_ms, cases[i].last_ms);
-		struct merge_options options = cases[i].patient ?
-						       merger_every_minute() :
-						       merger_every_second();
-		struct merger m;
-
-		merger_open(&m, options);
-		merger_begin(&m, MERGE_INTERVAL, 1000);
-		merger_deliver(&m, &entry, 1);
-		assert_int_equal(m.witness.n_flows, cases[i].at_once);
-		merger_end(&m);
-		assert_int_equal(m.witness.n_flows, cases[i].in_the_end);
-		assert_int_equal(m.merge.table.count, cases[i].kept);
-		merger_close(&m);
-	}
 }

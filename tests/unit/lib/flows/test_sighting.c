@@ -45,6 +45,7 @@ TEST(key_has_the_tags_that_devices_take_off)
 		{ 9, TAG(50), 0, TAG(50), 0 },
 		{ 10, 0, 0, TAG(50), 0 },
 		{ 11, 0, 0, TAG(60), 0 },
+		{ 12, 0, 0, TAG(70), TAG(70) }, /* a cycle */
 		{ 99, TAG(5), 0, TAG(5), 0 },
 	};
 	struct host host;
@@ -62,17 +63,6 @@ TEST(key_has_the_tags_that_devices_take_off)
 			fail_msg("case %zu: vlan %x, outer %x", i, common.vlan,
 				 common.outer_vlan);
 	}
-	host_done(&host);
-}
-
-TEST(key_ends_with_a_cycle_of_devices)
-{
-	struct flow_key key = world_key(0, 12, false), common;
-	struct host host;
-
-	world_build(&host, 1, vlan_links);
-	sighting_key(&key, &host, &common);
-	assert_int_equal(common.vlan, TAG(70));
 	host_done(&host);
 }
 
