@@ -87,24 +87,6 @@ TEST_FIXTURE(struct translation_table, begin, translation_table_done)
 
 /* ---- One after the other ----------------------------------------------------------- */
 
-/* Three packets: what is asked, the answer, and what acknowledges it. */
-CASE(one_that_goes_on_after_its_answer_stays)
-{
-	table->max = 4;
-	report(table, 0, NAT_ORIGINAL, 1000);
-	report(table, 0, NAT_REPLY, 1001);
-	use(table, 0, NAT_ORIGINAL, TCP_SYN | TCP_ACK, 1002);
-	/* A server answers a flood, too. */
-	for (uint32_t i = 1; i < 100; i++) {
-		report(table, i, NAT_ORIGINAL, 2000 + i);
-		report(table, i, NAT_REPLY, 2000 + i);
-		use(table, i, NAT_ORIGINAL, TCP_SYN, 2000 + i);
-	}
-	assert_non_null(find(table, 0));
-	assert_int_equal(table->known, 4);
-	assert_int_equal(table->refused, 0);
-}
-
 /* Faces of what is lost before its entries are read are nobody's. */
 CASE(what_is_lost_leaves_its_faces_unclear)
 {

@@ -445,49 +445,6 @@ CASE(pings_have_addresses_and_no_ports)
 	expect(t, &seen, &back, NULL);
 }
 
-/* A translation of its own for each @i, whose faces are no others'. */
-static void add_numbered(struct translations *t, uint32_t first_byte,
-			 uint32_t i, int64_t ms)
-{
-	char source[INET_ADDRSTRLEN], port[INET_ADDRSTRLEN];
-	struct report report = *REPORT(asked, answered, ms);
-
-	snprintf(source, sizeof(source), "%u.%u.%u.%u", first_byte, i >> 16,
-		 i >> 8 & 255, i & 255);
-	snprintf(port, sizeof(port), "%u.%u.%u.%u", first_byte + 100, i >> 16,
-		 i >> 8 & 255, i & 255);
-	report.original.src = source;
-	report.reply.dst = port;
-	add(t, &report);
-}
-
-CASE(those_without_an_answer_make_room_for_others)
-{
-	int64_t ms = SECOND;
-
-	for (uint32_t i = 0; i <= TRANSLATIONS_MAX; i++)
-		add_numbered(t, 10, i, ms);
-	assert_int_equal(t->table.known, TRANSLATIONS_MAX);
-	ms += SECOND;
-	for (uint32_t i = 0; i < TRANSLATIONS_MAX; i++)
-		add_numbered(t, 11, i, ms);
-	assert_int_equal(t->table.refused, 0);
-	assert_int_equal(t->table.known, TRANSLATIONS_MAX);
-	for (uint32_t i = 0; i < TRANSLATIONS_MAX; i += 997) {
-		const struct ends4 there = { "11.0.0.0", "192.0.2.1",
-					     CLIENT_PORT, 80 };
-		struct seen seen = *SEEN(there, CLIENT_SIDE, false, ms, ms);
-		char source[INET_ADDRSTRLEN];
-		struct netobs_flow record;
-
-		snprintf(source, sizeof(source), "11.%u.%u.%u", i >> 16,
-			 i >> 8 & 255, i & 255);
-		seen.ends.src = source;
-		record = record_of(t, &seen, 1);
-		assert_true(record.has & NETOBS_HAS_XLAT);
-	}
-}
-
 /* As pings of very many hosts behind one address do: lists are long, and work is not. */
 CASE(a_face_of_very_many_is_none)
 {
