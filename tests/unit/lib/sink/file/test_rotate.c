@@ -8,9 +8,7 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #define FINAL "out-[0-9]*T[0-9]*Z*"
@@ -169,26 +167,6 @@ LINES_TEST(files_turn_by_time_without_traffic)
 	assert_int_equal(count(f->dir, "*", NULL), 1);
 }
 
-LINES_TEST(oldest_files_are_removed)
-{
-	char last[PATH_MAX], other[PATH_MAX], *text;
-	uint64_t first;
-
-	snprintf(other, sizeof(other), "%s/out-2026.json", f->dir);
-	write_text(other, "mine", 4);
-	open_rotated(f, "rotate.bytes=1M&rotate.keep=2");
-	write_flows(f, 0, RECORDS);
-	flush_all(f);
-	close_sink(f);
-	assert_int_equal(count(f->dir, FINAL, last), 2);
-	assert_int_equal(size_of(other), 4);
-	text = read_all(f, "", "cat");
-	assert_int_equal(sscanf(text, "{\"TimeFlowStartMs\":%lu", &first), 1);
-	assert_true(first > RECORDS / 2);
-	assert_int_equal(check_lines(text, first), RECORDS);
-	free(text);
-}
-
 static uint64_t bytes_in(const char *dir)
 {
 	struct dirent **entries;
@@ -340,45 +318,6 @@ LINES_TEST(torn_files_are_cut)
 		}
 		assert_int_equal(before, 400);
 		free(whole);
-	}
-}
-
-static void write_until_killed(struct lines_fixture *f)
-{
-	for (uint64_t n = 0;; n += 100) {
-		write_flows(f, n, n + 100);
-		netobs_sink_dispatch(f->sink);
-	}
-}
-
-LINES_TEST(killed_writers_leave_whole_lines)
-{
-	for (size_t i = 0; i < 4 * ARRAY_SIZE(kinds); i++) {
-		const char *suffix = kinds[i / 4].suffix;
-		const char *options = kinds[i / 4].options;
-		char *text;
-		pid_t child;
-
-		remove_all(f);
-		child = fork();
-		if (!child) {
-			open_rotated(f, options);
-			write_until_killed(f);
-		}
-		for (int j = 0; !count(f->dir, "out*", NULL) && j < 10000; j++)
-			usleep(1000);
-		usleep((useconds_t)(i * 7919 % 50000));
-		kill(child, SIGKILL);
-		waitpid(child, NULL, 0);
-
-		open_rotated(f, options);
-		close_sink(f);
-		assert_int_equal(count(f->dir, "*.part", NULL), 0);
-		if (count(f->dir, FINAL, NULL)) {
-			text = read_all(f, suffix, kinds[i / 4].unpack);
-			check_lines(text, 0);
-			free(text);
-		}
 	}
 }
 

@@ -142,25 +142,6 @@ CASE(faults_are_told_once_and_get_over)
 	}
 }
 
-/* The message and the counters have the number of dropped records. */
-CASE(full_disk_is_counted)
-{
-	static const struct disk_fault full = { DISK_WRITE, 0, 100000, ENOSPC, 0 };
-	struct words words;
-	uint64_t refused = 0;
-
-	start(f, &words);
-	disk_fail(&full);
-	for (uint64_t n = 0; n < 2000; n++)
-		refused += !put(&f->spool, f->spool.tail.seq, 0);
-	assert_in_range(refused, 500, 1999); /* buffers hold the others */
-	assert_int_equal(f->spool.dropped[SPOOL_UNWRITTEN].seq, refused);
-	disk_heal();
-	assert_identity(&f->spool);
-	read_all(&f->spool);
-	spool_close(&f->spool);
-}
-
 /* Or else records that a crash took would be looked for, and count as damaged. */
 CASE(what_cannot_be_written_is_not_noted_as_durable)
 {
