@@ -445,16 +445,6 @@ static void await_name(struct fixture *f, const char *id, const char *name)
 	});
 }
 
-CASE(containers_that_are_there_have_names_at_once)
-{
-	make_docker(f, ID, "web");
-	open_names(f);
-	assert_string_equal(name_of(f, ID, ""), "web");
-	assert_string_equal(name_of(f, OTHER, ""), "");
-	assert_string_equal(name_of(f, "short", ""), "");
-	assert_int_equal(f->n_logged, 0);
-}
-
 /* Wait until a container is known, without asking for it. */
 static void await_one(struct fixture *f)
 {
@@ -484,15 +474,6 @@ CASE(a_container_that_comes_and_goes_has_a_name)
 	assert_string_equal(name_of(f, ID, ""), "web");
 }
 
-CASE(a_file_may_come_after_its_directory)
-{
-	make_dir(f, DOCKER "/" ID);
-	open_names(f);
-	assert_string_equal(name_of(f, ID, ""), "");
-	make_docker(f, ID, "web");
-	await_name(f, ID, "web");
-}
-
 static void await_runtime(struct fixture *f, const char *parent)
 {
 	if (*parent)
@@ -514,16 +495,6 @@ TEST_WITH(the_way_to_a_runtime_is_watched, set_up, tear_down)
 		assert_int_equal(set_up(state), 0);
 		await_runtime(*state, parents[i]);
 	}
-}
-
-CASE(a_runtime_may_come_later)
-{
-	open_names(f);
-	make_docker(f, ID, "web");
-	await_name(f, ID, "web");
-	/* Now its directory is watched. */
-	make_docker(f, OTHER, "other");
-	await_name(f, OTHER, "other");
 }
 
 CASE(a_pod_has_a_name_where_its_control_group_is_one)
@@ -605,6 +576,8 @@ CASE(others_may_use_the_names)
 	f->names = shared;
 	assert_string_equal(name_of(f, ID, ""), "web");
 	assert_string_equal(name_of(f, OTHER, ""), "");
+	assert_string_equal(name_of(f, "short", ""), "");
+	assert_int_equal(f->n_logged, 0);
 	loop_dispatch(&f->loop);
 	container_names_leave(shared);
 	f->names = NULL;
