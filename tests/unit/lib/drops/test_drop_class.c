@@ -70,14 +70,3 @@ TEST(names_show_what_a_drop_means)
 				 rows[i].layer);
 	}
 }
-
-TEST(kinds_and_layers_have_names)
-{
-	for (unsigned int i = 0; i < NETOBS_DROP_KINDS; i++)
-		assert_non_null(netobs_drop_kind_name(i));
-	for (unsigned int i = 0; i < NETOBS_DROP_LAYERS; i++)
-		assert_non_null(netobs_drop_layer_name(i));
-	assert_null(netobs_drop_kind_name(NETOBS_DROP_KINDS));
-	assert_null(netobs_drop_layer_name(NETOBS_DROP_LAYERS));
-	assert_string_equal(netobs_drop_layer_name(NETOBS_DROP_LAYER_TC), "tc");
-}

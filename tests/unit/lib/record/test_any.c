@@ -186,6 +186,59 @@ TEST(addresses_are_written)
 	assert_int_equal(netobs_addr_str(cases[0].addr, NULL, 1), -EINVAL);
 }
 
+/* Each number up to the last has a name, which no other has, and the next one has none. */
+TEST(numbers_have_names_of_their_own)
+{
+	static const struct {
+		const char *(*name_of)(unsigned int number);
+		unsigned int n, example;
+		const char *name; /* of the example */
+	} kinds[] = {
+		{ netobs_unparsed_name, NETOBS_UNPARSED_REASONS, 0, "short" },
+		{ netobs_lost_name, NETOBS_LOST_REASONS, 0, "table_full" },
+		{ netobs_journey_part_name, NETOBS_JOURNEY_PARTS,
+		  NETOBS_JOURNEY_GAP, "gap" },
+		{ netobs_trace_layer_name, NETOBS_TRACE_LAYERS,
+		  NETOBS_TRACE_LAYER_SOCKET, "socket" },
+		{ netobs_trace_point_name, NETOBS_TRACE_POINTS,
+		  NETOBS_TRACE_SEND, "send" },
+		{ netobs_turn_kind_name, NETOBS_TURN_KINDS, NETOBS_TURN_SLICE,
+		  "slice" },
+		{ netobs_queue_kind_name, NETOBS_QUEUE_KINDS, NETOBS_QUEUE_CPU,
+		  "cpu" },
+		{ netobs_verdict_place_name, NETOBS_PLACES, NETOBS_PLACE_NONE,
+		  "none" },
+		{ netobs_verdict_cause_name, NETOBS_CAUSES, NETOBS_CAUSE_LINK,
+		  "link" },
+		{ netobs_certainty_name, NETOBS_CERTAINTIES, NETOBS_NOT_SURE,
+		  "not sure" },
+		{ netobs_drop_kind_name, NETOBS_DROP_KINDS, NETOBS_DROP_LOSS,
+		  "loss" },
+		{ netobs_drop_layer_name, NETOBS_DROP_LAYERS,
+		  NETOBS_DROP_LAYER_TC, "tc" },
+		{ netobs_session_ended_name, NETOBS_SESSION_ENDINGS,
+		  NETOBS_SESSION_OPEN, "open" },
+		{ netobs_session_by_name, NETOBS_SESSION_BY_KINDS,
+		  NETOBS_SESSION_BY_HOLDING, "holding" },
+	};
+
+	for (size_t k = 0; k < ARRAY_SIZE(kinds); k++) {
+		for (unsigned int i = 0; i < kinds[k].n; i++) {
+			const char *name = kinds[k].name_of(i);
+
+			if (!name)
+				fail_msg("kind %zu: %u", k, i);
+			for (unsigned int j = 0; j < i; j++)
+				assert_string_not_equal(name,
+							kinds[k].name_of(j));
+		}
+		assert_string_equal(kinds[k].name_of(kinds[k].example),
+				    kinds[k].name);
+		assert_null(kinds[k].name_of(kinds[k].n));
+		assert_null(kinds[k].name_of(UINT32_MAX));
+	}
+}
+
 TEST(versions_agree)
 {
 	char text[32];

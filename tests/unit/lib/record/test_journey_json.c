@@ -115,17 +115,3 @@ TEST(the_longest_one_fits)
 	assert_true(record_json(&journey.record, text, sizeof(text)) > 0);
 	assert_int_equal(record_json(&journey.record, text, 100), -ENOBUFS);
 }
-
-TEST(parts_layers_and_points_have_names)
-{
-	for (unsigned int i = 0; i < NETOBS_JOURNEY_PARTS; i++)
-		assert_non_null(netobs_journey_part_name(i));
-	for (unsigned int i = 0; i < NETOBS_TRACE_LAYERS; i++)
-		assert_non_null(netobs_trace_layer_name(i));
-	for (unsigned int i = 0; i < NETOBS_TRACE_POINTS; i++)
-		assert_non_null(netobs_trace_point_name(i));
-	assert_null(netobs_journey_part_name(NETOBS_JOURNEY_PARTS));
-	assert_null(netobs_trace_layer_name(NETOBS_TRACE_LAYERS));
-	assert_null(netobs_trace_point_name(NETOBS_TRACE_POINTS));
-	assert_string_equal(netobs_journey_part_name(NETOBS_JOURNEY_GAP), "gap");
-}

@@ -419,8 +419,3 @@ TEST(what_is_damaged_is_refused_or_a_record)
 	}
 	assert_in_range(whole, 1, ROUNDS / 10 * MUTATIONS - 1);
 }
-
-int main(void)
-{
-	return tests_run(NULL, NULL);
-}

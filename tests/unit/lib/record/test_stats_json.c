@@ -105,22 +105,3 @@ TEST(missing_arguments_are_refused)
 	stats.sz = 0;
 	assert_int_equal(netobs_stats_json(&stats, text, sizeof(text)), -EINVAL);
 }
-
-TEST(every_reason_has_a_name_of_its_own_and_no_other_number_has)
-{
-	for (unsigned int i = 0; i < NETOBS_UNPARSED_REASONS; i++) {
-		assert_non_null(netobs_unparsed_name(i));
-		for (unsigned int j = 0; j < i; j++)
-			assert_string_not_equal(netobs_unparsed_name(i),
-						netobs_unparsed_name(j));
-	}
-	for (unsigned int i = 0; i < NETOBS_LOST_REASONS; i++) {
-		assert_non_null(netobs_lost_name(i));
-		for (unsigned int j = 0; j < i; j++)
-			assert_string_not_equal(netobs_lost_name(i),
-						netobs_lost_name(j));
-	}
-	assert_null(netobs_unparsed_name(NETOBS_UNPARSED_REASONS));
-	assert_null(netobs_lost_name(NETOBS_LOST_REASONS));
-	assert_null(netobs_lost_name(UINT32_MAX));
-}

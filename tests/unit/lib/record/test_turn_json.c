@@ -98,8 +98,6 @@ TEST(a_queue_has_shares)
 		      "\"SrcAddr\":\"10.0.0.2\",\"DstAddr\":\"192.0.2.1\","
 		      "\"SrcPort\":0,\"DstPort\":53,\"Pid\":7,\"Command\":\"dig\"},"
 		      "{\"Amount\":300,\"Pid\":8,\"Command\":\"make\"}]}");
-	assert_string_equal(netobs_queue_kind_name(NETOBS_QUEUE_CPU), "cpu");
-	assert_null(netobs_queue_kind_name(NETOBS_QUEUE_KINDS));
 }
 
 TEST(the_uplink_has_what_differs_and_threads_have_phases)
@@ -118,17 +116,6 @@ TEST(the_uplink_has_what_differs_and_threads_have_phases)
 				     "\"WireSrcAddr\":\"192.0.2.1\","
 				     "\"WireSrcPort\":1024,\"WireDstPort\":0,"));
 	assert_non_null(strstr(text, "\"ThreadsNs\":[0,0,0,0,0,0,0,0,0,9]"));
-}
-
-TEST(kinds_and_limits_have_names)
-{
-	for (unsigned int i = 0; i < NETOBS_TURN_KINDS; i++)
-		assert_non_null(netobs_turn_kind_name(i));
-	for (unsigned int i = 0; i < NETOBS_TURN_LIMITS; i++)
-		assert_non_null(netobs_turn_limit_name(i));
-	assert_null(netobs_turn_kind_name(NETOBS_TURN_KINDS));
-	assert_null(netobs_turn_limit_name(NETOBS_TURN_LIMITS));
-	assert_string_equal(netobs_turn_kind_name(NETOBS_TURN_SLICE), "slice");
 }
 
 TEST(a_verdict_has_parts_and_names)
@@ -175,15 +162,4 @@ TEST(a_verdict_has_parts_and_names)
 		"\"ClockNs\":-50,\"ClockBoundNs\":3,\"DstNodeName\":\"hostb\","
 		"\"Parts\":[{\"Place\":\"server host\",\"Cause\":\"cpu\","
 		"\"NowNs\":45,\"BeforeNs\":0,\"MostNs\":0,\"BlamedNs\":800}]}");
-	assert_string_equal(netobs_verdict_place_name(NETOBS_PLACE_NONE), "none");
-	assert_string_equal(netobs_verdict_cause_name(NETOBS_CAUSE_LINK), "link");
-	assert_string_equal(netobs_certainty_name(NETOBS_NOT_SURE), "not sure");
-	assert_null(netobs_verdict_place_name(NETOBS_PLACES));
-	assert_null(netobs_verdict_cause_name(NETOBS_CAUSES));
-	assert_null(netobs_certainty_name(NETOBS_CERTAINTIES));
-}
-
-int main(void)
-{
-	return tests_run(NULL, NULL);
 }

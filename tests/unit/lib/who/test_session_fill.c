@@ -105,6 +105,4 @@ TEST(endings_follow_from_the_error_and_the_state_before)
 		assert_int_equal(session_ended(&end), endings[i].ended);
 		assert_non_null(netobs_session_ended_name(session_ended(&end)));
 	}
-	assert_null(netobs_session_ended_name(NETOBS_SESSION_ENDINGS));
-	assert_null(netobs_session_by_name(NETOBS_SESSION_BY_KINDS));
 }
