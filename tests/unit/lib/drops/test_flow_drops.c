@@ -171,20 +171,6 @@ CASE(benign_ones_are_apart)
 	assert_int_equal(f->drops.counts.all.packets, 5);
 }
 
-CASE(another_namespace_is_another_flow)
-{
-	struct netobs_drop drop = drop_of(1, 2, 5);
-	struct netobs_flow flow = flow_of(1, 2);
-
-	drop.netns_inode = OTHER_NETNS;
-	note(f, &drop);
-	fill(f, &flow);
-	assert_has(&flow, 0);
-	flow_drops_expire(&f->drops, INT64_MAX);
-	assert_int_equal(f->drops.counts.no_flow.packets, 5);
-	assert_identity(&f->drops);
-}
-
 TEST(interfaces_decide_where_each_has_records)
 {
 	const struct {
@@ -307,58 +293,6 @@ static void open_behind_nat(struct fixture *f)
 	f->host.netns = &followed;
 	f->host.n_netns = 1;
 	f->drops.options.nat = &nat;
-}
-
-TEST(a_drop_is_led_back_through_nat_of_other_namespaces)
-{
-	const struct {
-		uint8_t src, dst, orig_src, orig_dst; /* 0: as src and dst */
-		uint32_t netns;
-		bool is_taken;
-	} rows[] = {
-		{ LED + 1, 9, LED + 1, LED + 2, NETNS, true },
-		{ LED + 1, LED + 2, 0, 0, NETNS, true },
-		{ 1, 2, LED + 1, LED + 2, NETNS, true }, /* as it was */
-		{ LED + 1, 9, LED + 1, LED + 3, NETNS, false },
-		{ LED + 1, LED + 2, 0, 0, OTHER_NETNS, false },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct netobs_drop drop = drop_of(rows[i].src, rows[i].dst, 5);
-		struct netobs_flow flow = flow_of(1, 2), again = flow;
-		struct fixture f = { 0 };
-
-		open_behind_nat(&f);
-		if (rows[i].orig_src)
-			set_origin(&drop, rows[i].orig_src, rows[i].orig_dst);
-		drop.netns_inode = rows[i].netns;
-		note(&f, &drop);
-		fill(&f, &flow);
-		assert_has(&flow, rows[i].is_taken ? 5 : 0);
-		fill(&f, &again);
-		assert_has(&again, 0);
-		flow_drops_close(&f.drops);
-	}
-}
-
-CASE(what_several_flows_have_behind_nat_is_the_flows_that_came_in)
-{
-	struct netobs_drop drop = drop_of(1, 4, 5), lost = drop_of(1, 4, 3);
-	struct netobs_flow other = flow_of(1, 3), flow = flow_of(1, 2);
-
-	other.has |= NETOBS_HAS_XLAT;
-	flow.has |= NETOBS_HAS_XLAT;
-	set_end(other.xlat_src, &other.xlat_src_port, 1);
-	set_end(other.xlat_dst, &other.xlat_dst_port, 4);
-	set_end(flow.xlat_src, &flow.xlat_src_port, 1);
-	set_end(flow.xlat_dst, &flow.xlat_dst_port, 4);
-	set_origin(&drop, 1, 2);
-	note(f, &drop);
-	fill(f, &other);
-	assert_has(&other, 0);
-	note(f, &lost); /* its entry was gone */
-	fill(f, &flow);
-	assert_has(&flow, 8);
 }
 
 CASE(types_of_icmp_are_ports)
