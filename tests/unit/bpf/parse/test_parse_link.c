@@ -31,49 +31,37 @@ TEST(settle_ends_at_the_limit)
 	assert_false(cursor_settle(&c));
 }
 
-static struct outcome parse_beside(uint16_t tci, const struct layer *layers)
-{
-	struct packet_bytes packet;
-	struct packet start = {};
-
-	push_vlan(&start, tci);
-	packet_build(layers, &packet);
-	return host_parse_from(start, LINK_ETHERNET, packet.bytes, packet.len);
-}
-
-TEST(tag_beside_the_frame_is_the_only_one)
-{
-	static const struct layer layers[] = { ETH, IP4, UDP, {} };
-	struct outcome got = parse_beside(0x6064, layers);
-
-	assert_int_equal(got.ret, 0);
-	assert_int_equal(got.pkt.key.vlan, VLAN_PRESENT | 0x64);
-	assert_int_equal(got.pkt.key.outer_vlan, 0);
-	assert_int_equal(got.pkt.l3_offset, 14);
-}
+/* Tags that the kernel keeps beside the frame are the outermost ones, also of what is in a tunnel. */
+static const struct {
+	uint16_t tci, vlan, outer_vlan;
+	struct layer layers[9];
+} tagged[] = {
+	{ 0x6064, 0x64 | VLAN_PRESENT, 0, { ETH, IP4, UDP } },
+	{ 0,
+	  40 | VLAN_PRESENT,
+	  VLAN_PRESENT,
+	  { ETH, VLAN(20), VLAN(30), VLAN(40), IP4, UDP } },
+	{ 10,
+	  20 | VLAN_PRESENT,
+	  10 | VLAN_PRESENT,
+	  { ETH, IP4, VXLAN(1), ETH, VLAN(20), IP4, UDP } },
+};
 
 TEST(tag_beside_the_frame_is_the_outermost)
 {
-	static const struct layer layers[] = { ETH,	 VLAN(20), VLAN(30),
-					       VLAN(40), IP4,	   UDP,
-					       {} };
-	struct outcome got = parse_beside(0, layers);
+	for (size_t i = 0; i < sizeof(tagged) / sizeof(tagged[0]); i++) {
+		struct packet_bytes packet;
+		struct packet start = {};
+		struct outcome got;
 
-	assert_int_equal(got.ret, 0);
-	assert_int_equal(got.pkt.key.vlan, VLAN_PRESENT | 40);
-	assert_int_equal(got.pkt.key.outer_vlan, VLAN_PRESENT);
-}
-
-TEST(tag_beside_the_frame_is_kept_by_a_tunnel)
-{
-	static const struct layer layers[] = { ETH,	 IP4, VXLAN(1), ETH,
-					       VLAN(20), IP4, UDP,	{} };
-	struct outcome got = parse_beside(10, layers);
-
-	assert_int_equal(got.ret, 0);
-	assert_int_equal(got.pkt.key.tunnel, TUNNEL_VXLAN);
-	assert_int_equal(got.pkt.key.vlan, VLAN_PRESENT | 20);
-	assert_int_equal(got.pkt.key.outer_vlan, VLAN_PRESENT | 10);
+		push_vlan(&start, tagged[i].tci);
+		packet_build(tagged[i].layers, &packet);
+		got = host_parse_from(start, LINK_ETHERNET, packet.bytes,
+				      packet.len);
+		assert_int_equal(got.ret, 0);
+		assert_int_equal(got.pkt.key.vlan, tagged[i].vlan);
+		assert_int_equal(got.pkt.key.outer_vlan, tagged[i].outer_vlan);
+	}
 }
 
 TEST(rejections_carry_their_reason)
