@@ -133,17 +133,10 @@ TEST(wrong_lines_are_refused)
 		"--file=",
 		"--name=",
 		"-w 0",
-		"-w 0.0",
-		"-w .",
-		"-w 1x",
 		"-w s",
-		"-w 25d",
 		"-w 1 s",
-		"-w 0.0ms",
-		"-w -1",
 		"-w 1e3",
 		"-w inf",
-		"-w 2147484",
 		"-w 1.2.3",
 	};
 
