@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Which alerts of a service are diagnosed, by which records, and when they are judged. */
+#include "lib_clock.h"
 #include "lib_test.h"
 
 #include "base/clock_ms.h"
@@ -13,7 +14,6 @@ struct netobs_diagnosis {
 };
 
 static struct {
-	int64_t ahead_ms; /* its clocks are */
 	uint32_t diagnoses;
 	uint32_t verdicts; /* of a judgement */
 	uint32_t missing;  /* of a verdict */
@@ -33,8 +33,6 @@ int __wrap_netobs_diagnosis_judge(
 	int64_t before_ns,
 	void (*on_verdict)(const struct netobs_verdict *verdict, void *user),
 	void *user);
-int __real_clock_gettime(clockid_t clock, struct timespec *ret_time);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time);
 
 int __wrap_netobs_diagnosis_new(const struct netobs_diagnosis_opts *opts,
 				struct netobs_diagnosis **ret_diagnosis)
@@ -82,14 +80,6 @@ int __wrap_netobs_diagnosis_judge(
 	for (uint32_t i = 0; diagnosis->turns && i < fake.verdicts; i++)
 		on_verdict(&verdict, user);
 	return (int)fake.verdicts;
-}
-
-int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
-{
-	const int r = __real_clock_gettime(clock, ret_time);
-
-	ret_time->tv_sec += fake.ahead_ms / 1000;
-	return r;
 }
 
 /* ---- The service ------------------------------------------------------------------------- */
@@ -214,7 +204,7 @@ static void assert_totals(const struct diagnoses *all, uint64_t followed,
 
 static void pass(struct diagnoses *all, int64_t ms)
 {
-	fake.ahead_ms += ms;
+	clock_skip(ms);
 	diagnoses_dispatch(all, now_ms());
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* The tracer of a service: alerts wait for it, and while it fails it is not begun for each of them. */
+#include "lib_clock.h"
 #include "lib_test.h"
 
 #include "base/clock_ms.h"
@@ -14,9 +15,8 @@ enum { MINUTE_MS = 60000 };
 /* The library, whose tracers are their options, and do nothing. */
 static struct {
 	int start_error;
-	bool is_slow;	  /* to start takes a while */
-	int64_t ahead_ms; /* its clocks are */
-	int ends[2];	  /* of a pipe that nothing is written to */
+	bool is_slow; /* to start takes a while */
+	int ends[2];  /* of a pipe that nothing is written to */
 } fake;
 
 int __wrap_netobs_trace_new(const struct netobs_trace_opts *opts,
@@ -30,8 +30,6 @@ int __wrap_netobs_trace_stats_get(const struct netobs *trace,
 				  struct netobs_trace_stats *ret_stats);
 void __wrap_netobs_stop(struct netobs *trace);
 void __wrap_netobs_free(struct netobs *trace);
-int __real_clock_gettime(clockid_t clock, struct timespec *ret_time);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time);
 
 int __wrap_netobs_trace_new(const struct netobs_trace_opts *opts,
 			    struct netobs **ret_trace)
@@ -90,14 +88,6 @@ void __wrap_netobs_stop(struct netobs *trace)
 void __wrap_netobs_free(struct netobs *trace)
 {
 	free(trace);
-}
-
-int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
-{
-	const int r = __real_clock_gettime(clock, ret_time);
-
-	ret_time->tv_sec += fake.ahead_ms / 1000;
-	return r;
 }
 
 /* ---- The service ------------------------------------------------------------------------- */
@@ -176,7 +166,7 @@ TEST(one_that_failed_is_begun_again_after_a_while)
 		assert_int_equal(service_trace_fd(trace), -1);
 		assert_int_equal(service_trace_totals(trace).refused,
 				 2 * failures);
-		fake.ahead_ms += most_ms;
+		clock_skip(most_ms);
 	}
 	fake.start_error = 0;
 	alert(trace);
