@@ -161,15 +161,6 @@ static void assert_asked(const char *asked, int64_t first_ms, int64_t last_ms)
 	assert_asked_from(LOCAL, asked, first_ms, last_ms);
 }
 
-UDP_TEST(packets_and_answers_name_it)
-{
-	assert_asked(NULL, 1000, 1100);
-	begin(SERVICE, COOKIE, 1000);
-	assert_asked(SERVICE, 1000, 1100);
-	/* A flood pushes out others first. */
-	assert_int_equal(translations.table.stages[STAGE_SETTLED].n, 1);
-}
-
 /* Namespaces may have the same addresses. */
 UDP_TEST(packets_of_another_namespace_are_of_other_sockets)
 {
@@ -198,7 +189,10 @@ UDP_TEST(an_open_socket_may_be_silent)
 {
 	const int64_t hour = 3600 * SECOND;
 
+	assert_asked(NULL, 1000, 1100);
 	begin(SERVICE, COOKIE, 1000);
+	/* A flood pushes out others first. */
+	assert_int_equal(translations.table.stages[STAGE_SETTLED].n, 1);
 	assert_asked(SERVICE, hour, hour);
 	end(SERVICE, COOKIE, hour);
 	assert_asked(SERVICE, hour - SECOND, hour + 10);
@@ -270,23 +264,6 @@ UDP_TEST(the_next_socket_with_its_tuple_names_its_own)
 	assert_asked(NULL, 1500, 3100);
 }
 
-UDP_TEST(the_next_socket_may_be_direct)
-{
-	begin(SERVICE, COOKIE, 1000);
-	end(SERVICE, COOKIE, 2000);
-	note(CONNECT_DIRECT, BACKEND, ANOTHER, 3000, LOCAL);
-	assert_asked(NULL, 3000, 3100);
-	assert_asked(NULL, 1500, 3100);
-	assert_asked(SERVICE, 1000, 1900);
-}
-
-UDP_TEST(earlier_packets_are_of_others)
-{
-	begin(SERVICE, COOKIE, 1000);
-	assert_asked(NULL, 100, 1100);
-	assert_asked(NULL, 100, 200);
-}
-
 /* The time of packets may be some milliseconds too early. */
 UDP_TEST(packets_of_another_socket_just_before_are_not_taken)
 {
@@ -319,24 +296,6 @@ UDP_TEST(the_end_of_another_socket_ends_nothing)
 	begin(SERVICE, COOKIE, 1000);
 	end(SERVICE, ANOTHER, 1500);
 	assert_asked(SERVICE, 60 * SECOND, 61 * SECOND);
-}
-
-UDP_TEST(packets_complete_what_sends_from_any_address)
-{
-	const struct translation *whole;
-
-	note(CONNECT_SENT, SERVICE, COOKIE, 1000, "0.0.0.0");
-	assert_int_equal(translations.table.known, 1);
-	assert_true(translations.table.list[0].is_partial);
-	assert_false(translation_changes(&translations.table.list[0]));
-	assert_asked(SERVICE, 1000, 1100);
-	assert_int_equal(translations.table.known, 2);
-	whole = &translations.table.list[1];
-	assert_true(translation_changes(whole));
-	assert_int_equal(whole->ended_ns, 0);
-	note(CONNECT_END, SERVICE, COOKIE, 2000, "0.0.0.0");
-	assert_int_equal(whole->ended_ns, 2000 * NSEC_PER_MSEC);
-	assert_asked(NULL, 20 * SECOND, 21 * SECOND);
 }
 
 /* Both are asked from the same socket, and have one backend. */
@@ -495,20 +454,6 @@ UDP_TEST(skipped_calls_leave_nothing_of_udp_twice)
 		assert_asked(SERVICE, 3500, 3600);
 		end(SERVICE, COOKIE, 4000);
 	}
-}
-
-UDP_TEST(skipped_calls_wait_while_entries_are_read)
-{
-	struct socket_translations *sockets = &translations.sockets;
-
-	begin(SERVICE, COOKIE, 1000);
-	translations.table.is_held = true;
-	socket_translations_note_skipped(sockets, 1);
-	socket_translations_note_skipped(sockets, 1);
-	assert_asked(SERVICE, 1500, 1600);
-	translations.table.is_held = false;
-	socket_translations_note_skipped(sockets, 1);
-	assert_asked(NULL, 1500, 1600);
 }
 
 TCP_TEST(missed_calls_leave_tcp_alone)
