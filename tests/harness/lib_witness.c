@@ -46,6 +46,7 @@ void witness_on_log(int level, const char *message, void *user)
 
 	if (len > 0 && (size_t)len < room)
 		witness->log_len += len;
+	witness->n_lines++;
 	witness->errors += level == NETOBS_LOG_ERROR;
 	witness->warnings += level == NETOBS_LOG_WARNING;
 }
@@ -66,6 +67,15 @@ struct log witness_log(struct witness *witness)
 bool witness_read(const struct witness *witness, const char *words)
 {
 	return strstr(witness->log, words);
+}
+
+const char *witness_last(const struct witness *witness)
+{
+	size_t at = witness->log_len ? witness->log_len - 1 : 0;
+
+	while (at && witness->log[at - 1] != '\n')
+		at--;
+	return witness->log + at;
 }
 
 void witness_clear(struct witness *witness)

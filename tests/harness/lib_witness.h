@@ -20,6 +20,7 @@ struct witness_flow {
 struct witness {
 	char log[1 << 15];
 	size_t log_len;
+	uint32_t n_lines;
 	uint32_t errors; /* lines of that level */
 	uint32_t warnings;
 
@@ -43,6 +44,9 @@ struct log witness_log(struct witness *witness);
 
 /* Whether a line of the log contains @words. */
 bool witness_read(const struct witness *witness, const char *words);
+
+/* The last line of the log, with its end; "": there is none. */
+const char *witness_last(const struct witness *witness);
 
 /* Forget all records, and free them. */
 void witness_clear(struct witness *witness);

@@ -6,6 +6,7 @@
 #include "bpf/parse/headers.h"
 #include "host/host.h"
 #include "lib_test.h"
+#include "lib_witness.h"
 
 #include <arpa/inet.h>
 #include <linux/netlink.h>
@@ -27,8 +28,8 @@ struct state {
 	struct clock clock;
 	struct host host;
 	struct netns netns[SPACES];
+	struct witness witness;
 	struct log log;
-	uint32_t n_warnings;
 };
 
 static int open_socket(const struct host *host, uint16_t netns)
@@ -43,15 +44,6 @@ static int open_socket(const struct host *host, uint16_t netns)
 	return sockets[netns].ends[READER]; /* which is closed by its user */
 }
 
-static void take_warning(int level, const char *message, void *user)
-{
-	struct state *state = user;
-
-	(void)level;
-	(void)message;
-	state->n_warnings++;
-}
-
 static void begin(struct state *made)
 {
 	for (uint32_t i = 0; i < SPACES; i++) {
@@ -62,7 +54,7 @@ static void begin(struct state *made)
 	}
 	made->host.netns = made->netns;
 	made->host.n_netns = SPACES;
-	made->log = (struct log){ .write = take_warning, .user = made };
+	made->log = witness_log(&made->witness);
 	assert_int_equal(translation_table_init(&made->table), 0);
 	mappings_init(&made->mappings, &made->table, &made->clock, &made->host,
 		      true, NULL, NULL);
@@ -136,7 +128,7 @@ CASE(a_refusal_is_that_of_its_namespace)
 	read_end(s, 1, 0);
 	assert_true(space_of(s, 0)->cannot_ask);
 	assert_false(space_of(s, 1)->cannot_ask);
-	assert_int_equal(s->n_warnings, 1);
+	assert_int_equal(s->witness.warnings, 1);
 }
 
 CASE(a_list_that_failed_is_begun_again_later)
@@ -159,7 +151,7 @@ CASE(a_list_that_failed_is_begun_again_later)
 	read_end(s, 0, 0);
 	assert_true(space_of(s, 0)->complete_ns);
 	assert_false(space_of(s, 0)->cannot_ask);
-	assert_int_equal(s->n_warnings, 1);
+	assert_int_equal(s->witness.warnings, 1);
 }
 
 CASE(without_memory_nothing_is_known_to_be_refused)
@@ -174,7 +166,7 @@ CASE(without_memory_nothing_is_known_to_be_refused)
 		pass_s(s, 31);
 	}
 	assert_int_equal(sockets[0].n_opened, ARRAY_SIZE(errors));
-	assert_int_equal(s->n_warnings, 0);
+	assert_int_equal(s->witness.warnings, 0);
 }
 
 CASE(the_list_of_a_namespace_that_goes_away_ends)

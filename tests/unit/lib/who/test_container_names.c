@@ -2,6 +2,7 @@
 /* Names of containers, in files of runtimes below a directory. */
 #include "lib_test.h"
 #include "lib_wait.h"
+#include "lib_witness.h"
 
 #include "lib_seed.h"
 #include "who/containers.h"
@@ -28,25 +29,15 @@ struct fixture {
 	struct loop loop;
 	struct container_names *names;
 	struct log log;
-	int n_logged;
-	char logged[512];
+	struct witness witness;
 };
-
-static void note_line(int level, const char *message, void *user)
-{
-	struct fixture *f = user;
-
-	(void)level;
-	f->n_logged++;
-	snprintf(f->logged, sizeof(f->logged), "%s", message);
-}
 
 static void begin(struct fixture *f)
 {
 	snprintf(f->root, sizeof(f->root), "%s/netobs-root.XXXXXX",
 		 getenv("TMPDIR") ?: "/tmp");
 	assert_non_null(mkdtemp(f->root));
-	f->log = (struct log){ .write = note_line, .user = f };
+	f->log = witness_log(&f->witness);
 	assert_int_equal(loop_open(&f->loop), 0);
 }
 
@@ -516,23 +507,24 @@ CASE(what_cannot_be_read_is_logged_once)
 	path_of(f, DOCKER "/" ID "/config.v2.json", path);
 	assert_int_equal(truncate(path, CONTAINER_FILE_MAX + 1), 0);
 	open_names(f);
-	assert_int_equal(f->n_logged, 1);
-	assert_non_null(strstr(f->logged, "/" DOCKER "/" ID "/config.v2.json"));
+	assert_int_equal(f->witness.n_lines, 1);
+	assert_non_null(strstr(witness_last(&f->witness),
+			       "/" DOCKER "/" ID "/config.v2.json"));
 	make_docker(f, OTHER, "other");
 	await_name(f, OTHER, "other");
 	assert_string_equal(name_of(f, ID, ""), "");
-	assert_int_equal(f->n_logged, 1);
+	assert_int_equal(f->witness.n_lines, 1);
 
 	make_docker(f, THIRD, "third");
 	path_of(f, DOCKER "/" THIRD "/config.v2.json", path);
 	assert_int_equal(truncate(path, CONTAINER_FILE_MAX + 1), 0);
-	await_by(f->n_logged > 1, {
+	await_by(f->witness.n_lines > 1, {
 		name_of(f, THIRD, "");
 		poll(&fd, 1, 100);
 		loop_dispatch(&f->loop);
 	});
-	assert_int_equal(f->n_logged, 2);
-	assert_non_null(strstr(f->logged, THIRD));
+	assert_int_equal(f->witness.n_lines, 2);
+	assert_non_null(strstr(witness_last(&f->witness), THIRD));
 }
 
 CASE(a_line_says_once_where_a_name_was_looked_for)
@@ -541,18 +533,21 @@ CASE(a_line_says_once_where_a_name_was_looked_for)
 
 	make_file(f, "etc/docker/daemon.json", "{\"data-root\":\"/mnt/docker\"}");
 	open_names(f);
-	await_by(f->n_logged, {
+	await_by(f->witness.n_lines, {
 		name_of(f, ID, "");
 		name_of(f, OTHER, "");
 		poll(&fd, 1, 100);
 		loop_dispatch(&f->loop);
 	});
-	assert_non_null(strstr(f->logged, "/mnt/docker/containers, "));
-	assert_non_null(strstr(f->logged, "/var/lib/docker/containers, "));
-	assert_non_null(strstr(f->logged, "/var/lib/containers/storage"));
+	assert_non_null(
+		strstr(witness_last(&f->witness), "/mnt/docker/containers, "));
+	assert_non_null(strstr(witness_last(&f->witness),
+			       "/var/lib/docker/containers, "));
+	assert_non_null(strstr(witness_last(&f->witness),
+			       "/var/lib/containers/storage"));
 	make_docker(f, THIRD, "third");
 	await_name(f, THIRD, "third");
-	assert_int_equal(f->n_logged, 1);
+	assert_int_equal(f->witness.n_lines, 1);
 }
 
 CASE(without_a_root_there_are_no_names)
@@ -561,7 +556,7 @@ CASE(without_a_root_there_are_no_names)
 					      &f->names),
 			 0);
 	assert_string_equal(name_of(f, ID, ""), "");
-	assert_int_equal(f->n_logged, 1);
+	assert_int_equal(f->witness.n_lines, 1);
 }
 
 /* They stay as they are once the first user closes them. */
@@ -577,7 +572,7 @@ CASE(others_may_use_the_names)
 	assert_string_equal(name_of(f, ID, ""), "web");
 	assert_string_equal(name_of(f, OTHER, ""), "");
 	assert_string_equal(name_of(f, "short", ""), "");
-	assert_int_equal(f->n_logged, 0);
+	assert_int_equal(f->witness.n_lines, 0);
 	loop_dispatch(&f->loop);
 	container_names_leave(shared);
 	f->names = NULL;

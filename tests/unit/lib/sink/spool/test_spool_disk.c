@@ -2,6 +2,7 @@
 /* The content of a spool on disk, and its owner. */
 #include "lib_test.h"
 #include "lib_wait.h"
+#include "lib_witness.h"
 #include "lib_spool.h"
 
 #include <signal.h>
@@ -110,12 +111,6 @@ SPOOL_TEST(directory_is_one_processs_own)
 	spool_close(&second);
 }
 
-static void keep_message(int level, const char *message, void *user)
-{
-	(void)level;
-	snprintf(user, 256, "%s", message);
-}
-
 /* Where others could change its files. */
 SPOOL_TEST(directory_of_others_is_refused)
 {
@@ -132,25 +127,26 @@ SPOOL_TEST(directory_of_others_is_refused)
 		{ 01777, self, 0, "" },
 		{ 0755, self, 0, "" },
 	};
-	char message[256], path[PATH_MAX];
+	struct witness witness = { 0 };
+	char path[PATH_MAX];
 
-	f->log = (struct log){ .write = keep_message, .user = message };
+	f->log = witness_log(&witness);
 	use_disk(f, true);
 	/* Only root can give a directory to another. */
 	for (size_t i = self ? 1 : 0; i < ARRAY_SIZE(cases); i++) {
-		message[0] = '\0';
+		witness_clear(&witness);
 		assert_int_equal(chmod(f->dir, cases[i].mode), 0);
 		assert_int_equal(chown(f->dir, cases[i].owner, -1), 0);
 		assert_int_equal(spool_open(&f->spool, &f->options),
 				 cases[i].err);
-		assert_non_null(strstr(message, cases[i].words));
+		assert_non_null(strstr(witness.log, cases[i].words));
 		spool_close(&f->spool);
 	}
 	snprintf(path, sizeof(path), "%s/link", f->dir);
 	assert_int_equal(symlink(f->dir, path), 0);
 	f->options.dir = path;
 	assert_int_equal(spool_open(&f->spool, &f->options), -ELOOP);
-	assert_non_null(strstr(message, "symbolic link"));
+	assert_non_null(strstr(witness.log, "symbolic link"));
 }
 
 SPOOL_TEST(missing_directories_are_made)
