@@ -128,21 +128,6 @@ TEST(flows_are_reported_when_they_are_due)
 	}
 }
 
-MERGER_TEST(flow_too_young_waits_one_drain)
-{
-	merger_drain(m, MERGE_INTERVAL, 1000, 1, IN, 3, 995, 999);
-	assert_int_equal(m->witness.n_flows, 0);
-	assert_int_equal(m->merge.pending.packets, 3);
-
-	merger_begin(m, MERGE_INTERVAL, 2000);
-	merger_keep(m, 1, IN, 2, 1000, 1001);
-	merger_keep(m, 2, ON, 5, 995, 1001);
-	merger_end(m);
-	merger_assert_record(m, 1, 5, NETOBS_END_ACTIVE);
-	assert_int_equal(merger_last_record(m)->n_points, 2);
-	assert_int_equal(m->merge.pending.packets, 0);
-}
-
 MERGER_TEST(active_timeout_reports_on_the_way)
 {
 	m->merge.options.active_timeout_ns = 3000 * NSEC_PER_MSEC;
@@ -185,16 +170,6 @@ TEST(explicit_drain_reports_all)
 	assert_int_equal(m.witness.n_flows, 1);
 	assert_int_equal(merger_repeated(&m), 4);
 	merger_close(&m);
-}
-
-MERGER_TEST(shutdown_reports_all_and_keeps_nothing)
-{
-	m->merge.options.active_timeout_ns = 60000 * NSEC_PER_MSEC;
-	merger_drain(m, MERGE_INTERVAL, 1000, 1, IN, 2, 100, 999);
-	merger_drain(m, MERGE_FINAL, 1500, 1, IN, 3, 1100, 1499);
-	merger_assert_record(m, 1, 5, NETOBS_END_FORCED);
-	assert_int_equal(m->merge.table.count, 0);
-	assert_int_equal(m->merge.pending.packets, 0);
 }
 
 static void keep_flows(struct merger *m, uint32_t n, int64_t first_ms)
