@@ -6,32 +6,6 @@
 
 #include "base/clock_ms.h"
 #include "cli/view/conns.h"
-#include "service/text/human.h"
-
-TEST(latencies_have_three_digits)
-{
-	static const struct {
-		uint64_t ns;
-		const char *text;
-	} cases[] = {
-		{ 0, "-" },
-		{ 1, "0.00 us" },
-		{ 9990, "9.99 us" },
-		{ 45600, "45.6 us" },
-		{ 123456, "123 us" },
-		{ 999499, "999 us" },
-		{ 999500, "1.00 ms" },
-		{ 10260000, "10.3 ms" },
-		{ 999500000, "1.00 s" },
-		{ 274000000000, "274 s" },
-	};
-	char text[16];
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		human_latency(text, sizeof(text), cases[i].ns);
-		assert_string_equal(text, cases[i].text);
-	}
-}
 
 /* Number @i of those that follow, which has sent so much. */
 static void take(struct conns *conns, uint16_t i, uint64_t bytes,

@@ -71,6 +71,16 @@ TEST(numbers_keep_three_digits_and_carry_into_the_next_prefix)
 		{ human_bytes, 9996, "10.0 kB" },
 		{ human_bytes, 99960, "100 kB" },
 		{ human_bytes, UINT64_MAX, "18.4 EB" },
+		{ human_latency, 0, "-" },
+		{ human_latency, 1, "0.00 us" },
+		{ human_latency, 9990, "9.99 us" },
+		{ human_latency, 45600, "45.6 us" },
+		{ human_latency, 123456, "123 us" },
+		{ human_latency, 999499, "999 us" },
+		{ human_latency, 999500, "1.00 ms" },
+		{ human_latency, 10260000, "10.3 ms" },
+		{ human_latency, 999500000, "1.00 s" },
+		{ human_latency, 274000000000, "274 s" },
 	};
 	char text[16];
 
