@@ -16,28 +16,6 @@ static void add_times(struct netobs_series *series, uint32_t service,
 		assert_int_equal(netobs_series_add(series, &flow.record), 0);
 }
 
-SERIES_TEST(heavy_groups_keep_their_series, "service", 4)
-{
-	static struct scrape scrape;
-	struct sum other = { 0 };
-
-	for (int i = 0; i < 20; i++) {
-		for (uint32_t heavy = 0; heavy < 3; heavy++)
-			add_times(series, heavy, 100000, 1);
-		for (uint32_t light = 0; light < 100; light++)
-			add_times(series, 1000 + (uint32_t)i * 100 + light, 100,
-				  1);
-		netobs_series_end_interval(series, i, NULL, NULL);
-		take_scrape(series, &scrape);
-		assert_int_equal(scrape.n, 4 + 2);
-		for (uint32_t heavy = 0; heavy < 3; heavy++)
-			assert_int_equal(find_service(&scrape, heavy)->sum.bytes,
-					 100000 * (i + 1));
-		assert_true(find_row(&scrape, "1  ")->sum.bytes >= other.bytes);
-		other = find_row(&scrape, "1  ")->sum;
-	}
-}
-
 SERIES_TEST(a_heavier_group_takes_the_place_of_the_lightest, "service", 2)
 {
 	static struct scrape scrape;
@@ -59,20 +37,6 @@ SERIES_TEST(a_heavier_group_takes_the_place_of_the_lightest, "service", 2)
 	take_scrape(series, &scrape);
 	assert_int_equal(find_service(&scrape, 3)->sum.bytes, 1000);
 	assert_int_equal(find_service(&scrape, 1)->sum.bytes, 40000);
-}
-
-SERIES_TEST(few_groups_have_nothing_in_other, "service", 0)
-{
-	static struct scrape scrape;
-
-	for (uint32_t service = 0; service < SERIES; service++)
-		add_times(series, service, 10, 2);
-	take_scrape(series, &scrape);
-	assert_int_equal(scrape.n, SERIES + 2);
-	assert_int_equal(find_row(&scrape, "1  ")->sum.bytes, 0);
-	add_times(series, SERIES, 10, 1);
-	take_scrape(series, &scrape);
-	assert_int_equal(find_row(&scrape, "1  ")->sum.bytes, 10);
 }
 
 static void count_record(const struct netobs_record *passed, void *user)
