@@ -249,18 +249,6 @@ CASE(records_of_both_directions_agree)
 	assert_int_equal(facts.ends[1]->pid, 8);
 }
 
-CASE(of_several_processes_at_an_end_none_is_named)
-{
-	struct conversation_facts facts;
-
-	add(index, "{" INNER "," TO_OUTER "," AT(1000, 2000) ",\"SrcPid\":7}");
-	add(index, "{" INNER "," TO_OUTER "," AT(2000, 3000) ",\"SrcPid\":9}");
-	facts = find(index, OUTER_FACE, 1000, 3000, RECORD_FOUND);
-	assert_true(facts.is_contradicted[0]);
-	assert_null(facts.ends[0]);
-	assert_face(facts.has_before, facts.before, INNER_FACE);
-}
-
 CASE(of_a_process_that_executed_another_program_the_newer_is_named)
 {
 	struct conversation_facts facts;
