@@ -2,25 +2,6 @@
 /* Data and its acknowledgments: which are timed, sent again, or out of order. */
 #include "segments.h"
 
-TEST(a_keepalive_is_not_data)
-{
-	shake_hands();
-	for (uint32_t len = 0; len < 2; len++) {
-		see(10 * S, A, ACK, 100, 501, len);
-		see(10 * MS, B, ACK, 501, 101, 0);
-	}
-	assert_int_equal(body.stats[A].retransmitted, 0);
-	assert_int_equal(body.stats[A].rtt.n, 1);
-	assert_int_equal(body.stats[B].duplicate_acks, 0);
-	/* One byte that is not acknowledged is data. */
-	see(1 * S, A, ACK, 101, 501, 1);
-	see(1 * S, A, ACK, 101, 501, 1);
-	see(10 * MS, B, ACK, 501, 102, 0);
-	assert_int_equal(body.stats[A].retransmitted, 1);
-	assert_int_equal(body.stats[A].retransmitted_bytes, 1);
-	assert_int_equal(body.stats[A].rtt.n, 1);
-}
-
 static void see_window(int dir, uint32_t seq, uint32_t ack, uint16_t window)
 {
 	struct segment segment = make(ACK, seq, ack, 0);
@@ -41,21 +22,6 @@ TEST(a_probe_of_a_closed_window_gives_no_sample)
 	see_window(B, 501, 102, 500);
 	assert_int_equal(body.stats[A].rtt.n, 1);
 	assert_int_equal(body.stats[B].zero_windows, 2);
-}
-
-TEST(what_is_after_a_retransmission_gives_no_sample)
-{
-	shake_hands();
-	see(1 * S, A, ACK, 101, 501, 100);
-	see(5 * MS, A, ACK, 201, 501, 100);
-	for (int i = 0; i < 3; i++)
-		see(1 * MS, B, ACK, 501, 101, 0);
-	see(1 * MS, A, ACK, 101, 501, 100);
-	see(10 * MS, B, ACK, 501, 301, 0);
-	assert_int_equal(body.stats[A].rtt.n, 1);
-	assert_int_equal(body.stats[A].retransmitted, 1);
-	assert_int_equal(body.stats[A].retransmitted_bytes, 100);
-	assert_int_equal(body.stats[B].duplicate_acks, 3);
 }
 
 /* Data of A from 1000 on, 100 bytes a segment, each acknowledged 10 ms later. */

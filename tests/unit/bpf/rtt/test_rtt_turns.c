@@ -9,27 +9,6 @@ static void ask(uint32_t *at, uint32_t answered)
 	*at += 100;
 }
 
-TEST(an_answer_is_timed_from_the_last_byte_of_the_question)
-{
-	uint32_t asked = 101, answered = 501;
-
-	shake_hands();
-	for (int i = 0; i < 10; i++) {
-		ask(&asked, answered);
-		see(10 * MS, B, ACK, answered, asked, 0);
-		see(40 * MS, B, ACK, answered, asked, 1000);
-		see(1 * MS, B, ACK | PSH, answered + 1000, asked, 1000);
-		answered += 2000;
-		see(1 * MS, A, ACK, asked, answered, 0);
-	}
-	assert_int_equal(body.stats[B].turn.n, 10);
-	assert_ns(body.stats[B].turn.smoothed, 50 * MS);
-	assert_int_equal(body.stats[B].overlaps, 0);
-	assert_int_equal(body.stats[A].turn.n, 9);
-	assert_ns(body.stats[A].turn.last, 101 * MS);
-	assert_ns(conn_min(&body.stats[A].rtt), 10 * MS);
-}
-
 /* For longer than a round-trip time is kept, over a way of 10 ms. */
 static void ask_for_long(bool is_acked_first)
 {
