@@ -2,17 +2,6 @@
 /* Segments that their ends would refuse change nothing, and a connection goes on after them. */
 #include "segments.h"
 
-TEST(an_answer_to_another_handshake_is_refused)
-{
-	begin();
-	see(0, A, SYN, 100, 0, 0);
-	see(1 * MS, B, ACK, 900, 5000, 0); /* of an old connection */
-	assert_int_equal(body.stats[A].rtt.n, 0);
-	see(9 * MS, B, SYN | ACK, 500, 101, 0);
-	assert_int_equal(body.stats[A].rtt.n, 1);
-	assert_ns(body.stats[A].handshake, 10 * MS);
-}
-
 TEST(a_reset_closes_only_with_the_next_number)
 {
 	shake_hands();
@@ -49,27 +38,6 @@ TEST(a_syn_with_another_number_is_another_connection)
 	segment = make(SYN, 5001, 0, 0);
 	assert_true(is_another(&conn, A, &segment));
 	assert_true(is_stray(&conn, A, &segment)); /* until it comes again */
-}
-
-/* RFC 5961, 4: an open end acknowledges neither SYN nor SYN+ACK of others. */
-TEST(a_syn_ack_without_its_syn_changes_no_open_connection)
-{
-	struct segment forged, syn, answer;
-
-	shake_hands();
-	for (int dir = A; dir <= B; dir++) {
-		forged = make(SYN | ACK, 900, 102, 0);
-		assert_true(is_another(&conn, dir, &forged));
-		assert_true(is_stray(&conn, dir, &forged));
-	}
-	syn = make(SYN, 7000, 0, 0);
-	assert_true(is_stray(&conn, A, &syn));
-	refuse(&conn, A, &syn);
-	assert_true(is_stray(&conn, B, &forged));
-	answer = make(SYN | ACK, 900, 7001, 0);
-	assert_true(is_stray(&conn, A, &answer));
-	assert_true(is_another(&conn, B, &answer));
-	assert_false(is_stray(&conn, B, &answer));
 }
 
 static enum verdict judge(int dir, int flags, uint32_t seq, uint32_t ack)

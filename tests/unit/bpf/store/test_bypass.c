@@ -61,19 +61,6 @@ TEST(misses_are_bypassed_in_fifteen_ticks_of_sixteen)
 	}
 }
 
-TEST(hits_end_it)
-{
-	const struct tick misses = { .packets = MANY, .misses = MANY },
-			  hits = { .packets = MANY };
-	struct cpu_state cpu = new_cpu();
-
-	cpu.l1_entered = (uint32_t)cpu.entered;
-	pass(&cpu, &misses);
-	assert_int_equal(count_bypassed(&cpu, &hits), BYPASS_TICKS);
-	for (int i = 0; i < 100; i++)
-		assert_true(pass(&cpu, &hits));
-}
-
 static struct tick random_tick(void)
 {
 	struct tick tick = {
