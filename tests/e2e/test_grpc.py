@@ -13,28 +13,16 @@ from lib import otlp_lab
 
 
 class Faults(grpc_lab.FaultsTest):
-    def test_collector_that_is_away_at_first(self):
-        self.collector.start().end()
-        feed = self.feed(self.collector, seconds=2)
-        feed.wait_message("refused")
-        time.sleep(3) # several attempts
-        self.check_recovers(self.collector, self.collector.start)
-        self.check_all_came(self.collector, feed.finish())
-        self.check_told_once(feed, "Connection refused; trying again",
-                             "connected to 127.0.0.1")
 
     def test_collector_that_never_answers(self):
         self.collector.set_mode("hang")
         self.collector.start()
         feed = self.feed(self.collector, "deadline=500ms", seconds=4)
-        feed.wait_message("no answer within 0.5 s")
+        feed.wait_line("no answer within 0.5 s")
         time.sleep(2)
         self.check_recovers(self.collector,
                             lambda: self.collector.set_mode("ok"))
-        result = feed.finish()
-        # Who is kept waiting writes less.
-        self.assertGreater(result["written"], 0.6 * 4 * 5000)
-        self.check_all_came(self.collector, result)
+        self.check_all_came(self.collector, feed.finish())
         self.check_told_once(feed, "DEADLINE_EXCEEDED: no answer within 0.5 s",
                              "accepts records again")
 
@@ -82,13 +70,11 @@ class Faults(grpc_lab.FaultsTest):
         lab.wait_for(self.collector.has_any, "records")
         b.run("nft", "add table ip cut; add chain ip cut in "
               "{ type filter hook input priority 0; policy drop; }")
-        feed.wait_message("no answer in time")
+        feed.wait_line("no answer in time")
         time.sleep(2)
         self.check_recovers(self.collector,
                             lambda: b.run("nft", "delete table ip cut"))
-        result = feed.finish()
-        self.assertGreater(result["written"], 0.6 * 6 * 5000)
-        self.check_all_came(self.collector, result)
+        self.check_all_came(self.collector, feed.finish())
 
 
 class Otlp(grpc_lab.GrpcTest):
@@ -117,44 +103,26 @@ class OtlpFaults(Otlp, grpc_lab.FaultsTest):
         self.check_all_came(self.collector, result, but=bad)
         self.assertEqual(set(bad), set(self.collector.rejected()))
         self.assertIn("refuses records permanently: partial success: poison",
-                      " ".join(feed.messages()))
+                      " ".join(feed.lines))
 
 
-class Certified(grpc_lab.GrpcTest):
+class Tls(grpc_lab.GrpcTest):
     make = grpc_lab.Collector
 
-    def setUp(self):
-        super().setUp()
-        self.certs = certs.Certificates(self.lab.path("certs"))
-        self.certs.sign("server", "DNS:collector.test", "IP:127.0.0.1")
-        self.certs.sign("client", "DNS:client.test")
-        self.ca = f"ca={self.certs.path('ca.pem')}"
-        self.own = [f"cert={self.certs.path('client.pem')}",
-                    f"key_file={self.certs.path('client.key')}"]
-
-    def collector(self, mutual=False):
-        options = ["--cert", self.certs.path("server.pem"), "--key", self.certs.path("server.key")]
-        if mutual:
-            options += ["--ca", self.certs.path("ca.pem")]
-        return self.make(self.lab, *options).start()
-
-    def check_works(self, collector, *options):
-        feed = self.feed(collector, *options, seconds=1)
+    def test_both_sides_have_certificates(self):
+        signed = certs.Certificates(self.lab.path("certs"))
+        signed.sign("server", "DNS:collector.test", "IP:127.0.0.1")
+        signed.sign("client", "DNS:client.test")
+        collector = self.make(self.lab, "--cert", signed.path("server.pem"), "--key", signed.path("server.key"),
+                              "--ca", signed.path("ca.pem")).start()
+        feed = self.feed(collector, f"ca={signed.path('ca.pem')}", f"cert={signed.path('client.pem')}",
+                         f"key_file={signed.path('client.key')}", seconds=1)
         self.check_all_came(collector, feed.finish())
         self.check_told_once(feed)
 
 
-class Tls(Certified):
-    def test_address_is_in_the_certificate(self):
-        self.check_works(self.collector(), self.ca)
-
-    def test_both_sides_have_certificates(self):
-        self.check_works(self.collector(mutual=True), self.ca, *self.own)
-
-
-class OtlpTls(Otlp, Certified):
-    def test_both_sides_have_certificates(self):
-        self.check_works(self.collector(mutual=True), self.ca, *self.own)
+class OtlpTls(Otlp, Tls):
+    """OTLP over TLS."""
 
 
 if __name__ == "__main__":

@@ -135,11 +135,11 @@ class Feeds(lab.LabTest):
         """More than its 4 MiB over gRPC would be: batches stay below. A path that it has not is told."""
         feed = self.feed("otlp+http://127.0.0.1:4318/v2/logs", "--records", 10, "--drain", 2)
         feed.finish(1)
-        self.assertIn("HTTP status 404", " ".join(feed.messages()))
+        self.assertIn("HTTP status 404", " ".join(feed.lines))
         feed = self.feed("otlp://127.0.0.1?batch_bytes=4M", "--records", 50_000)
         result = feed.finish()
         self.assertEqual(50_000, result["stats"]["delivered"]["records"])
-        self.assertEqual([], feed.messages())
+        self.assertEqual([], feed.lines)
 
 
 class Service(ServiceTest):

@@ -2,16 +2,14 @@
 """What tests of the ipfix sink share: a feed, and collectors that can be stopped."""
 
 import collections
-import json
-import os
 import socket
 import ssl
-import subprocess
 import threading
 
 from lib import certs
 from lib import ipfix
 from lib import lab
+from lib.sinkfeed import Feed
 
 
 def numbers(records):
@@ -141,24 +139,17 @@ class IpfixTest(lab.LabTest):
         super().setUp()
         self.ns = self.lab.ns("c")
         self.port = ipfix.free_port()
-        self.messages = self.lab.path("messages")
 
     def feed(self, spec, *arguments):
-        with open(self.messages, "wb") as err:
-            self.process = self.lab.spawn(
-                os.path.join(os.path.dirname(os.environ["NETOBSCTL_RELEASE"]),
-                             "tools", "sinkfeed"),
-                spec, *arguments, ns=self.ns, stdout=subprocess.PIPE, stderr=err,
-                text=True)
+        self.fed = Feed(self.lab, spec, *arguments, ns=self.ns)
+        self.process = self.fed.process
 
     def log(self):
-        return lab.read(self.messages).splitlines()
+        return self.fed.lines
 
     def end(self, code=0):
         """What became of all records."""
-        out, _ = self.process.communicate(timeout=100)
-        self.assertEqual(code, self.process.returncode, f"{self.log()} {out}")
-        result = json.loads(out)
+        result = self.fed.finish(code)
         self.longest_ms = result["longest_cpu_us"] / 1000
         return result["stats"]
 

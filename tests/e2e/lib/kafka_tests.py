@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import subprocess
-import threading
 import time
 
 from lib import kafka
@@ -18,12 +17,9 @@ from lib import observer
 from lib import pbflow
 from lib import traffic
 from lib.record_sinks import take_host
+from lib.sinkfeed import Feed
 
 USER, PASSWORD = "netobs", "correct-horse"
-
-
-def sinkfeed():
-    return os.path.join(os.environ["NETOBS_RELEASE"], "tools", "sinkfeed")
 
 
 def address_bytes(text):
@@ -62,40 +58,6 @@ def murmur2(key):
 
 def java_partition(key, count):
     return (murmur2(key) & 0x7fffffff) % count
-
-
-class Feed:
-    """sinkfeed on its way."""
-
-    def __init__(self, where, spec, *arguments, ns=None):
-        self.process = where.spawn(sinkfeed(), spec, *arguments, ns=ns,
-                                   stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True)
-        self.lines = []
-        self.reader = threading.Thread(target=self.read, daemon=True)
-        self.reader.start()
-
-    def read(self):
-        for line in self.process.stderr:
-            self.lines.append(line.rstrip("\n"))
-
-    def matching(self, pattern):
-        return [line for line in self.lines if re.search(pattern, line)]
-
-    def wait_line(self, pattern, seconds=60):
-        lab.wait_for(lambda: self.matching(pattern) or
-                     self.process.poll() is not None, pattern, seconds)
-        if not self.matching(pattern):
-            raise AssertionError(f"no line has {pattern}: {self.lines}")
-
-    def finish(self, code=0):
-        out = self.process.stdout.read()
-        self.process.wait(60)
-        self.reader.join(10)
-        if self.process.returncode != code:
-            raise AssertionError(f"exit {self.process.returncode}: {out} "
-                                 f"{self.lines}")
-        return json.loads(out)
 
 
 class KafkaTests:
