@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 What is wrong gets a clear message and the right exit code, leaves nothing
@@ -112,6 +111,7 @@ SPECS = (
     ("ipfix:udp://h?rotate.bytes=1M", "unknown option 'rotate.bytes'"),
     ("ipfix:file:/tmp/x?source=::1", "unknown option 'source'"),
     ("ipfix:tls://h?ca=/nosuchfile", "/nosuchfile"),
+    ("json:udp://h:1", "tcp://HOST:PORT or tls://HOST:PORT"), ("json:tcp://h:1?mode=600", "mode"),
 )
 
 

@@ -75,9 +75,9 @@ class Kills(kills.KillsTest):
 
     # ---- Connections that are kept ------------------------------------------------
 
-    def check_pause(self, certificates=None):
-        context = certificates and certificates.server("server")
-        server = self.server(port=self.port, context=context)
+    def test_tls_collector_that_pauses_for_12_s_keeps_its_connection(self):
+        certificates = ipfix_lab.Certificates(self.lab.path("certs"))
+        server = self.server(port=self.port, context=certificates.server("server"))
         self.feed(self.spec(certificates), "--rate", 8000)
         lab.wait_for(server.numbers, "records")
         server.reads.clear()
@@ -94,24 +94,14 @@ class Kills(kills.KillsTest):
         self.assertEqual({1}, set(server.numbers().values()))
         self.assertEqual([], self.log())
 
-    def test_tcp_collector_that_pauses_for_12_s_keeps_its_connection(self):
-        self.check_pause()
-
-    def test_tls_collector_that_pauses_for_12_s_keeps_its_connection(self):
-        self.check_pause(ipfix_lab.Certificates(self.lab.path("certs")))
-
     def test_host_that_answers_no_more_is_noticed(self):
         server = self.server(port=self.port)
         self.feed(self.spec(), "--rate", 2000)
         lab.wait_for(server.numbers, "records")
-        self.ns.run("nft", "add", "table", "inet", "away")
-        self.ns.run("nft", "add", "chain", "inet", "away", "in",
-                    "{ type filter hook input priority 0; }")
-        self.ns.run("nft", "add", "rule", "inet", "away", "in", "tcp", "dport",
-                    self.port, "drop")
+        self.cut("tcp", "drop")
         lab.wait_for(self.log, "a word about it")
         self.assertIn("timed out", self.log()[0])
-        self.ns.run("nft", "delete", "table", "inet", "away")
+        self.heal()
         self.process.terminate()
         stats = self.end()
         taken = stats["taken"]["records"]

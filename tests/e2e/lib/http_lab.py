@@ -261,10 +261,10 @@ class Collector:
 class HttpTest(ipfix_lab.IpfixTest):
     """Feeds of records to a collector."""
 
-    scheme = "http"
+    scheme, make = "http", Collector
 
     def collector(self, **options):
-        collector = Collector(self.ns, port=self.port, **options)
+        collector = self.make(self.ns, port=self.port, **options)
         self.addCleanup(collector.stop)
         return collector
 

@@ -153,6 +153,14 @@ class IpfixTest(lab.LabTest):
         self.longest_ms = result["longest_cpu_us"] / 1000
         return result["stats"]
 
+    def cut(self, protocol, verdict):
+        """What is sent to the port, until heal()."""
+        self.ns.run("nft", "add table inet away; add chain inet away in { type filter hook input priority 0; }; "
+                    f"add rule inet away in {protocol} dport {self.port} {verdict}")
+
+    def heal(self):
+        self.ns.run("nft", "delete table inet away")
+
     def receiver(self, family=socket.AF_INET):
         with self.ns:
             receiver = ipfix.Receiver(family, self.port)
