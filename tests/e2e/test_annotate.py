@@ -10,7 +10,6 @@ traffic are random.
 import json
 import os
 import re
-import signal
 import subprocess
 
 from lib import collectors
@@ -19,7 +18,7 @@ from lib import nat
 from lib import observer
 from lib import packets
 from lib.observer import features
-from lib.service import launch
+from lib.service import end_service, launch
 from lib.talkers import child, join
 
 CONNECTIONS = 120
@@ -63,10 +62,6 @@ class Annotate(nat.RandomNatTest):
             "[capture]", "nat = yes", "process = yes", "[flows]", "interval = 500ms", "[control]",
             f"path = {self.socket}", "[sessions]", "enabled = yes", '[sink "a"]',
             f"output = json:{self.records}", "records = flow,mapping,session"))
-
-    def stop_service(self):
-        self.service.send_signal(signal.SIGTERM)
-        self.assertEqual(0, self.service.wait(60))
 
     # ---- Those who talk --------------------------------------------------------------
 
@@ -240,7 +235,7 @@ class Annotate(nat.RandomNatTest):
             records, summary = self.annotate(*source, self.lines_file(far))
             self.assertEqual(far, records)
             self.assertIn(f" 0 annotated, {len(far)} of which nothing is known", summary)
-        self.stop_service()
+        end_service(self, self.service)
 
     OUTER = ('{ "SrcAddr":"203.0.113.1","SrcPort":9, "\\u0041" : 1.50,"DstAddr":"198.51.100.1",'
              '"DstPort":8,"Proto":17,"TimeFlowStartMs":1500,"TimeFlowEndMs":1500 }')
@@ -281,24 +276,6 @@ class Annotate(nat.RandomNatTest):
         self.assertEqual(0, process.wait(60))
         process.stdout.close()
 
-    def test_random_damage(self):
-        """Bytes that are wrong, missing or twice: all others come out, and lines without any are annotated."""
-        known = self.known_file()
-        added = self.ADDED[:-1].encode()
-        for number in range(20):
-            lines = [bytearray(f"{self.OUTER}\n".encode()) for _ in range(50)]
-            damaged = self.random.sample(range(len(lines)), number % 5)
-            for at in damaged:
-                for _ in range(self.random.randint(1, 5)):
-                    place = self.random.randrange(len(lines[at]) - 1)
-                    byte = self.random.choice((self.random.randrange(256), *b'{}[]",:\\\n\0'))
-                    length = self.random.randint(0, 2)
-                    lines[at][place:place + length] = bytes([byte]) * self.random.randint(0, 2)
-            text = b"".join(lines)
-            out, _ = self.run_annotate("--records", known, text=text)
-            self.assertEqual(text, out.replace(added, b""))
-            self.assertGreaterEqual(out.count(added), len(lines) - 2 * len(damaged))
-
     def test_refusals(self):
         empty = self.lab.path("empty")
         with open(empty, "wb"):
@@ -315,7 +292,7 @@ class Annotate(nat.RandomNatTest):
     def test_records_of_other_programs(self):
         self.start_service()
         capture, far = self.talk_outside()
-        self.stop_service()
+        end_service(self, self.service)
         sources = ("--records", self.records)
         nfdump = self.nfdump_files(capture)
         names = self.pmacct_file("names", capture)

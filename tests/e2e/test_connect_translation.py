@@ -17,10 +17,11 @@ import sys
 import time
 
 from lib import asker
+from lib import bpf
 from lib import lab
 from lib import nat
 from lib import observer
-from lib.service import launch
+from lib.service import end_service, launch, status_of
 
 CONVERSATIONS = int(os.environ.get("NETOBS_TEST_CONVERSATIONS", "1000"))
 SERVICES, PLAIN = 30, 0.25
@@ -31,40 +32,26 @@ SLACK_MS = 60 # of the clock's ticks, and of a client that ends before its last 
 NUMBERS = {"tcp": 6, "udp": 17}
 
 
-def has_connect():
-    """Whether netobs says that this kernel lets it see them."""
-    return observer.features().get("connect")
-
-
-def end_of(address, port):
-    return f"[{address}]:{port}" if nat.is_ipv6(address) else f"{address}:{port}"
-
-
-def query_of(face):
-    return f"{end_of(face.src, face.sport)}>{end_of(face.dst, face.dport)}/" + \
-        nat.PROTOCOLS[face.proto]
-
-
 class Balancer:
     """A process in a control group with the programs, and what it has asked for."""
 
     def __init__(self, test, services, *options):
         path = test.lab.path("services")
-        with open(path, "w", encoding="utf-8") as file:
-            for (proto, address, port), backends in services.items():
-                for backend in backends:
-                    file.write(f"{proto} {address} {port} {backend[0]} {backend[1]}\n")
+        lab.write(path, "".join(f"{proto} {address} {port} {backend[0]} {backend[1]}\n" for
+                                (proto, address, port), backends in services.items() for backend in backends))
         self.process = test.lab.spawn(
             lab.tool("connectlb"), *options, path, sys.executable, asker.__file__,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         test.addCleanup(self.stop)
 
+    def request(self, ns, **wanted):
+        """As lib/asker.py takes it; @return its answer"""
+        print(json.dumps({"netns": f"/run/netns/{ns.name}", **wanted}), file=self.process.stdin, flush=True)
+        return json.loads(self.process.stdout.readline())
+
     def ask(self, ns, proto, asked, bind=None, way="connect", reset=False):
         """@return (what was asked for, what the packets have)"""
-        print(json.dumps({"netns": f"/run/netns/{ns.name}", "proto": proto, "asked": asked,
-                          "bind": bind, "way": way, "reset": reset}),
-              file=self.process.stdin, flush=True)
-        answer = json.loads(self.process.stdout.readline())
+        answer = self.request(ns, proto=proto, asked=asked, bind=bind, way=way, reset=reset)
         local, remote = answer["local"], answer["remote"]
         number = NUMBERS[proto]
         return (nat.Tuple(number, local[0], asked[0], local[1], asked[1]),
@@ -75,17 +62,11 @@ class Balancer:
         found, family = [], socket.AF_INET6 if family == "six" else socket.AF_INET
         for step in steps:
             begin = time.time_ns() // 1000000
-            print(json.dumps({"netns": f"/run/netns/{ns.name}", "socket": name, "family": family,
-                              "bind": bind, "shared": shared, "steps": [step]}),
-                  file=self.process.stdin, flush=True)
-            for one in json.loads(self.process.stdout.readline()):
+            for one in self.request(ns, socket=name, family=family, bind=bind, shared=shared, steps=[step]):
                 found.append((begin, time.time_ns() // 1000000,
                               nat.Tuple(NUMBERS["udp"], one["local"][0], one["remote"][0],
                                         one["local"][1], one["remote"][1])))
         return found
-
-    def detach(self):
-        self.process.send_signal(signal.SIGUSR1)
 
     def stop(self):
         if self.process.poll() is None:
@@ -138,17 +119,13 @@ class ConnectTranslation(nat.NatTest):
             f"output = json:{self.records}", "records = flow,mapping,session"))
 
     def stop_service(self):
-        self.service.send_signal(signal.SIGTERM)
-        self.assertEqual(0, self.service.wait(60))
+        end_service(self, self.service)
         found = {"flow": [], "mapping": [], "session": []}
         spaces = [ns.inode for ns in (self.client, self.router, self.server)]
-        with open(self.records, encoding="utf-8") as file:
-            for line in file:
-                record = json.loads(line)
-                # Sockets of other tests have mappings, too.
-                if record["Proto"] in NUMBERS.values() and \
-                        record.get("NetnsInode", spaces[0]) in spaces:
-                    found[record.get("type", "flow")].append(record)
+        for record in lab.json_lines(self.records):
+            # Sockets of other tests have mappings, too.
+            if record["Proto"] in NUMBERS.values() and record.get("NetnsInode", spaces[0]) in spaces:
+                found[record.get("type", "flow")].append(record)
         self.sessions = found["session"]
         return found["flow"], found["mapping"]
 
@@ -167,14 +144,8 @@ class ConnectTranslation(nat.NatTest):
         return found
 
     def lost_reports(self):
-        with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(lab.PATIENCE_S)
-            client.connect(self.control)
-            client.sendall(b"status\n")
-            with client.makefile() as file:
-                status = json.loads(file.readline())["status"]
-        # Until it has been made from the first interval.
-        return status.get("mappings", {}).get("lost_reports", 0)
+        """There are no mappings until the status has been made from the first interval."""
+        return status_of(self.control).get("mappings", {}).get("lost_reports", 0)
 
     def lookup(self, query):
         return [(nat.tuple_of(one), nat.other_of(one, "Xlat")) for one in self.mappings(f",{query}")]
@@ -182,7 +153,7 @@ class ConnectTranslation(nat.NatTest):
     def check_lookup(self, asked, got):
         """From either side, of either direction."""
         for face in asked, got, asked.back(), got.back():
-            self.assertIn((asked, got), self.lookup(query_of(face)), face)
+            self.assertIn((asked, got), self.lookup(nat.query_of(face)), face)
 
     def check_flows(self, flows, truth):
         """Records name what was asked for, and no others do. @return how many name it"""
@@ -259,10 +230,10 @@ class ConnectTranslation(nat.NatTest):
                 if len(truth[after]) > 1:
                     continue # another one had these, too: then there may be none
                 if before != after:
-                    lab.wait_for(lambda one=before: self.lookup(query_of(one)), f"{before}, {after}")
+                    lab.wait_for(lambda one=before: self.lookup(nat.query_of(one)), f"{before}, {after}")
                     self.check_lookup(before, after)
                 else:
-                    self.assertEqual([], self.lookup(query_of(after)))
+                    self.assertEqual([], self.lookup(nat.query_of(after)))
         balancer.stop()
         flows, mappings = self.stop_service()
         records, count = self.check_flows(flows, truth), self.check_mappings(mappings, truth)
@@ -282,7 +253,7 @@ class ConnectTranslation(nat.NatTest):
         # So few that all are looked up within a minute of their end, also on a slow machine.
         for before, after in self.talk(balancer, (self.client,), lab.sized(50), later, ways=("connect",)):
             if before != after and len(later[after]) == 1 and after not in truth:
-                lab.wait_for(lambda one=before: self.lookup(query_of(one)), f"{before}, {after}")
+                lab.wait_for(lambda one=before: self.lookup(nat.query_of(one)), f"{before}, {after}")
                 self.check_lookup(before, after)
         lost = self.lost_reports()
         balancer.stop()
@@ -308,7 +279,7 @@ class ConnectTranslation(nat.NatTest):
         service = self.random.choice(sorted(self.services))
         before, after = balancer.ask(self.client, service[0], service[1:])
         truth[after] = {before}
-        lab.wait_for(lambda: self.lookup(query_of(before)), "the first mapping")
+        lab.wait_for(lambda: self.lookup(nat.query_of(before)), "the first mapping")
         self.talk(balancer, (self.client,), lab.sized(200), truth, ways=("connect",))
         balancer.stop()
         flows, mappings = self.stop_service()
@@ -343,8 +314,7 @@ class ConnectTranslation(nat.NatTest):
         """One after the other, for services with the same backend, and without any."""
         self.start_service(f"netns:{self.client.name}/eth0", "rc")
         balancer = Balancer(self, self.services)
-        used = collections.defaultdict(list)
-        by_backend = collections.defaultdict(list)
+        by_backend, self.truth = collections.defaultdict(list), []
         for (proto, *asked), backends in self.services.items():
             for backend in backends:
                 if len(backends) == 1:
@@ -358,28 +328,36 @@ class ConnectTranslation(nat.NatTest):
                 asked = self.random.choice(choices)
                 begin = time.time_ns() // 1000000
                 before, after = balancer.ask(self.client, proto, asked, bind=bind, reset=True)
-                used[after].append((begin, time.time_ns() // 1000000, before))
+                self.truth.append((begin, time.time_ns() // 1000000, before, after))
                 if self.random.random() < 0.1:
                     self.wait_for_drain()
         balancer.stop()
-        flows, _ = self.stop_service()
-        kinds = collections.Counter()
+        self.check_truth(self.stop_service()[0])
+
+    def check_truth(self, flows, clear=()):
+        """
+        A record names what its packets have asked for meanwhile, or nothing; of those that are @clear, it does
+        name it.
+        """
+        kinds, faces = collections.Counter(), {face for *_, face in self.truth}
         for record in flows:
             face, prefix = nat.tuple_of(record), "Orig"
-            if face.back() in used:
+            if face.back() in faces:
                 face, prefix = face.back(), "Xlat"
-            if face not in used:
+            if face not in faces:
                 continue
-            meanwhile = [before for begin, end, before in used[face]
-                         if begin <= record["TimeFlowEndMs"] + SLACK_MS
-                         and end >= record["TimeFlowStartMs"] - SLACK_MS]
             name = nat.other_of(record, prefix)
-            if name is not None:
-                name = name if prefix == "Orig" else name.back()
-            self.assertIn(name, [*meanwhile, None], (record, used[face]))
-            if name and record["Proto"] == 17: # a packet there, and one back
-                self.assertLessEqual(record["Packets"], meanwhile.count(name), (record, used[face]))
             kinds[name is not None] += 1
+            if name is None:
+                self.assertNotIn(face, clear, record)
+                continue
+            name = name if prefix == "Orig" else name.back()
+            own = [one for one in self.truth if one[3] == face]
+            meanwhile = [asked for begin, end, asked, _ in own if begin <= record["TimeFlowEndMs"] + SLACK_MS
+                         and end >= record["TimeFlowStartMs"] - SLACK_MS]
+            self.assertIn(name, meanwhile, (record, own))
+            if record["Proto"] == NUMBERS["udp"]: # a packet there, and one back
+                self.assertLessEqual(record["Packets"], meanwhile.count(name), (record, own))
         self.assertLess(0, kinds[True])
         self.note(f"{kinds[True]} records name what was asked for, {kinds[False]} do not")
 
@@ -449,38 +427,11 @@ class ConnectTranslation(nat.NatTest):
             self.random.shuffle(stories)
             self.wait_for_drain()
         balancer.stop()
-        flows, _ = self.stop_service()
-        kinds = collections.Counter()
-        faces = {face for *_, face in self.truth}
-        for record in flows:
-            face, prefix = nat.tuple_of(record), "Orig"
-            if face.back() in faces:
-                face, prefix = face.back(), "Xlat"
-            if face not in faces:
-                continue
-            name = nat.other_of(record, prefix)
-            if name is None:
-                self.assertNotIn(face, self.clear, record)
-                kinds[False] += 1
-                continue
-            name = name if prefix == "Orig" else name.back()
-            meanwhile = [asked for begin, end, asked, its in self.truth if its == face
-                         and begin <= record["TimeFlowEndMs"] + SLACK_MS
-                         and end >= record["TimeFlowStartMs"] - SLACK_MS]
-            self.assertLessEqual(record["Packets"], meanwhile.count(name),
-                                 (record, [one for one in self.truth if one[3] == face]))
-            kinds[True] += 1
-        self.assertLess(0, kinds[True])
-        self.note(f"{len(self.STORIES)} stories, {kinds[True]} records name what was asked for, "
-                  f"{kinds[False]} do not")
+        self.check_truth(self.stop_service()[0], self.clear)
 
     def wait_for_drain(self):
-        drains = self.drains()
-        lab.wait_for(lambda: self.drains() > drains, "a drain")
-
-    def drains(self):
-        return json.loads(self.router.run(observer.netobsctl(), "status", "-o", "json", "-s",
-                                          self.control))["drains"]["total"]
+        drains = status_of(self.control)["drains"]["total"]
+        lab.wait_for(lambda: status_of(self.control)["drains"]["total"] > drains, "a drain")
 
     def test_programs_of_others_stay_and_go(self):
         """Ours change nothing: not what others translate, nor whether they are attached."""
@@ -500,12 +451,11 @@ class ConnectTranslation(nat.NatTest):
         lab.wait_for(lambda: not self.attached(OURS) & ours, "the end of ours")
         self.assertEqual(theirs, self.attached("connect", "sendmsg"))
         self.talk_to(balancer, service, backends[0])
-        with open(self.records, "w", encoding="utf-8"):
-            pass # without what the first one may have written before its end
+        lab.write(self.records, "") # without what the first one may have written before its end
         self.start_service(f"netns:{self.client.name}/eth0")
         self.talk_to(balancer, service, backends[0])
         ours = self.attached(OURS) - others
-        balancer.detach()
+        balancer.process.send_signal(signal.SIGUSR1) # which detaches its programs
         lab.wait_for(lambda: not self.attached("connect", "sendmsg") & theirs, "the end of theirs")
         self.assertLessEqual(ours, self.attached(OURS))
         self.answers_at(service)
@@ -545,10 +495,10 @@ class ConnectTranslation(nat.NatTest):
     @staticmethod
     def attached(*starts):
         """Links at control groups, of programs whose names start so."""
-        names = {one["id"]: one.get("name", "") for one in json.loads(lab.run("bpftool", "-j", "prog"))}
+        names = bpf.programs()
         return {one["id"] for one in json.loads(lab.run("bpftool", "-j", "link"))
                 if one["type"] == "cgroup" and names.get(one["prog_id"], "").startswith(starts)}
 
 
 if __name__ == "__main__":
-    lab.main("connect hooks", has_connect)
+    lab.main("connect hooks", lambda: observer.features().get("connect"))

@@ -7,9 +7,7 @@ runs with the rights of the unit only.
 Which containers there are, by which runtimes, is random.
 """
 
-import json
 import os
-import subprocess
 import time
 
 from lib import bpf
@@ -17,11 +15,10 @@ from lib import lab
 from lib import metrics
 from lib import observer
 from lib.hierarchy import Hierarchy
+from lib.runtimes import POD, UID
 from lib.service import NOBODY, ServiceTest
 
 RIGHTS = "-all,+bpf,+perfmon,+net_admin"
-UID = "0f3e9c1a-5b7d-4c2e-8a6f-1d2c3b4a5f60"
-POD = f"kubepods.slice/kubepods-pod{UID.replace('-', '_')}.slice"
 ID = "0123456789abcdef"
 
 # Where runtimes have the group of a container.
@@ -116,11 +113,8 @@ class Containers(ServiceTest):
     # ---- What the service reports
 
     def of_status(self):
-        done = subprocess.run(self.a.command(observer.netobsctl(), "status", "-o", "json", "-s",
-                                             self.control), capture_output=True, check=True)
-        interfaces = json.loads(done.stdout)["interfaces"]
         return {one["name"]: (one.get("container_id", ""), one.get("pod_uid", ""))
-                for one in interfaces if "container_id" in one or "pod_uid" in one}
+                for one in self.status()["interfaces"] if "container_id" in one or "pod_uid" in one}
 
     def of_metrics(self):
         found = {}

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 Sessions and alerts have the id of their conversation that flow records have, at both ends of each kind
@@ -7,14 +6,12 @@ random.
 """
 
 import collections
-import json
-import signal
 import time
 
 from lib import lab
 from lib import nat
 from lib import traffic
-from lib.service import launch
+from lib.service import end_service, launch
 
 CONNECTIONS = 300
 TCP = 6
@@ -77,15 +74,13 @@ class ConversationIds(nat.RandomNatTest):
         """{type: records of the namespaces of this test}"""
         lab.await_closed(self.client, self.router, self.server)
         time.sleep(0.5) # sessions end after the exchange
-        self.service.send_signal(signal.SIGTERM)
-        self.assertEqual(0, self.service.wait(60))
+        end_service(self, self.service)
         spaces = self.spaces()
         found = collections.defaultdict(list)
-        with open(self.records, encoding="utf-8") as file:
-            for record in map(json.loads, file):
-                kind = record.get("type", "flow")
-                if record["Proto"] == TCP and (kind != "session" or record["NetnsInode"] in spaces):
-                    found[kind].append(record)
+        for record in lab.json_lines(self.records):
+            kind = record.get("type", "flow")
+            if record["Proto"] == TCP and (kind != "session" or record["NetnsInode"] in spaces):
+                found[kind].append(record)
         return found
 
     @staticmethod
@@ -137,14 +132,6 @@ class ConversationIds(nat.RandomNatTest):
                   f"{sessions[1]} sessions have none")
         return sessions
 
-    def test_both_ends_and_the_way(self):
-        services = self.make_services(40)
-        self.observe_all()
-        self.talk(services, lab.sized(CONNECTIONS))
-        known, unknown = self.check(nat.connections(self.router))
-        self.assertEqual(0, unknown, "sessions without an id")
-        self.assertLess(2 * lab.sized(CONNECTIONS), known)
-
     def test_ends_in_namespaces_that_are_not_observed(self):
         """Where a namespace is, the context finds out: until then, sessions have the right id or none."""
         services = self.make_services(40)
@@ -158,7 +145,10 @@ class ConversationIds(nat.RandomNatTest):
         self.assertLess(10 * (unknown - before), known)
 
     def test_drains_that_are_long(self):
-        """Flows of a flood, which no router forwards, are read all the time: alerts and sessions wait."""
+        """
+        Of both ends and the way. Flows of a flood, which no router forwards, are read all the time: alerts and
+        sessions wait.
+        """
         services = self.make_services(40)
         self.observe_all(interval="100ms")
         flood = traffic.begin_flood(self.lab, self.client, "eth0", "--flows", lab.sized(20000),

@@ -21,7 +21,7 @@ from lib import lab
 from lib import nat
 from lib import observer
 from lib import traffic
-from lib.service import launch
+from lib.service import launch, status_of
 
 PLACES = 262144
 FLOOD = int(os.environ.get("NETOBS_TEST_FLOOD", "300000"))
@@ -147,8 +147,7 @@ class FloodedNat(nat.RandomNatTest):
             "--packets", FLOOD, "--rate", RATE, "--cpus", traffic.two_cpus())
 
     def status(self):
-        text = self.router.run(observer.netobsctl(), "status", "-o", "json", "-s", self.control)
-        return json.loads(text)["mappings"]
+        return status_of(self.control)["mappings"]
 
     def look_up(self, conversations):
         """Each is active, once a packet of it was reported, and is there from then on."""
@@ -163,9 +162,7 @@ class FloodedNat(nat.RandomNatTest):
         return ports == {one.port for one in conversations}
 
     def memory(self):
-        with open(f"/proc/{self.service.pid}/status", encoding="ascii") as file:
-            lines = dict(line.split(":", 1) for line in file)
-        return int(lines["VmRSS"].split()[0]) << 10
+        return int(lab.status_of(self.service.pid)["VmRSS"]) << 10
 
     def dropped_by_conntrack(self):
         """First packets that the kernel had no entry for."""

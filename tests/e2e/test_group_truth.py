@@ -15,6 +15,7 @@ import subprocess
 import sys
 
 from lib import lab
+from lib import traffic
 from lib.grouped import GroupedTest, group
 from lib.hierarchy import Hierarchy
 
@@ -51,10 +52,8 @@ sys.stdin.read()
 class GroupTruth(GroupedTest):
     def setUp(self):
         super().setUp()
-        with self.b:
-            self.sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.sink = traffic.make_socket(self.b, socket.SOCK_DGRAM, "0.0.0.0", PORT)
         self.addCleanup(self.sink.close)
-        self.sink.bind(("", PORT))
 
     def sums(self, *names):
         """{values of these labels: (packets, bytes)} of the group."""

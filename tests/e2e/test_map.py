@@ -6,7 +6,6 @@
 Rules, protocols and traffic are random.
 """
 
-import json
 import os
 import signal
 import socket
@@ -23,6 +22,7 @@ from lib import observer
 from lib import record_sinks
 from lib import traffic
 from lib.record_sinks import sink_section, take_host
+from lib.service import status_of
 
 PEN = 64500
 STATES = ("active", "ended", "forgotten")
@@ -185,24 +185,11 @@ class Map(maps.MapTest):
                    *(number[one] for one in (7, 11, 227, 228, (PEN, 140), (PEN, 141), (PEN, 142),
                                              (PEN, 12), 10, 14)))
 
-    def test_zones(self):
-        other, server = self.make_zones(
-            "add rule inet nat pre udp dport 80 dnat ip to 10.0.2.2:8080\n"
-            "add rule inet nat post ct mark 1 snat ip to 10.0.2.50\n"
-            "add rule inet nat post ct mark 2 snat ip to 10.0.2.51\n")
-        self.start_service()
-        self.ask_in_zones(other, server, (self.PUBLIC, 80))
-        self.check_zones()
-
     def test_tenants_with_equal_addresses(self):
         """Zones of both directions, with entries that differ in a port behind the translation."""
         tenants = self.make_tenants()
         self.start_service()
         self.ask_of_tenants(tenants, lab.sized(50))
-        self.check_zones()
-
-    def check_zones(self):
-        """Of two zones, with equal tuples before translation."""
         wanted = maps.entries(self.router)
         self.assertEqual({1, 2}, {zone for _, _, zone in wanted})
         lab.wait_for(lambda: len(self.of_service()) == len(wanted), "the mappings")
@@ -299,21 +286,15 @@ class Map(maps.MapTest):
             self.assertIn(live.wait(lab.PATIENCE_S), (0, -signal.SIGINT))
 
     def test_a_service_without_mappings_says_so(self):
-        self.start_service(has_nat="no")
+        with open(self.lab.path("log"), "wb") as self.service_log:
+            self.start_service(has_nat="no")
         result = self.map("--once", "-s", self.socket, check=False)
         self.assertEqual(1, result.returncode)
         self.assertIn("the service keeps no mappings: its configuration has no 'nat = yes'",
                       result.stderr)
         self.stop_service()
-
-    def test_sinks_of_mappings_without_nat(self):
-        self.service_log = open(self.lab.path("log"), "w+", encoding="utf-8")
-        self.addCleanup(self.service_log.close)
-        self.start_service(has_nat="no")
-        self.stop_service()
-        self.service_log.seek(0)
         self.assertIn("a sink has 'records = mapping', and there are no mappings: they need "
-                      "'nat = yes' in [capture]", self.service_log.read())
+                      "'nat = yes' in [capture]", lab.read(self.lab.path("log")))
 
     def test_a_service_at_the_usual_path_without_mappings(self):
         """Then those of the kernel are listed, which is said."""
@@ -338,10 +319,8 @@ class Map(maps.MapTest):
         """What its buffer had no room for is counted, and known with each one's next packet."""
         ports = range(4000, 4000 + STOPPED)
         self.rules(nat.BASE + "add rule inet nat post oifname rs masquerade\n")
-        with self.server:
-            server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        server = traffic.make_socket(self.server, socket.SOCK_DGRAM, self.SERVER, 8080)
         self.addCleanup(server.close)
-        server.bind((self.SERVER, 8080))
 
         def say():
             for port in ports:
@@ -366,8 +345,7 @@ class Map(maps.MapTest):
         self.stop_service()
 
     def mapping_counts(self):
-        return json.loads(self.router.run(observer.netobsctl(), "status", "-o", "json", "-s",
-                                          self.socket))["mappings"]
+        return status_of(self.socket)["mappings"]
 
     def test_refusals(self):
         result = self.map("-s", self.socket, "--once", check=False)

@@ -62,6 +62,12 @@ def json_lines(path, is_whole=True):
         return [json.loads(line) for line in file if is_whole or line.endswith("\n")]
 
 
+def status_of(pid):
+    """{name: text} of /proc/PID/status; of sizes, in KiB, the number."""
+    lines = (line.split(":", 1) for line in read(f"/proc/{pid}/status").splitlines())
+    return {name: value.strip().removesuffix(" kB") for name, value in lines}
+
+
 def wait_for(condition, what, seconds=PATIENCE_S):
     """Poll until @condition is true, however slow the machine; return that."""
     end = time.monotonic() + seconds

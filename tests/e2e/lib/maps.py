@@ -3,12 +3,11 @@
 
 import json
 import re
-import signal
 
 from lib import lab
 from lib import nat
 from lib import observer
-from lib.service import launch
+from lib.service import end_service, launch
 
 
 def faces_of(record):
@@ -64,9 +63,8 @@ class MapTest(nat.RandomNatTest):
 
     def stop_service(self, kind="mapping"):
         """@return its records of that type"""
-        self.service.send_signal(signal.SIGTERM)
-        self.assertEqual(0, self.service.wait(60))
-        return [one for one in mapped(lab.read(self.records)) if one.get("type", "flow") == kind]
+        end_service(self, self.service)
+        return [one for one in lab.json_lines(self.records) if one.get("type", "flow") == kind]
 
     def of_service(self):
         return mapped(self.map("--once", "-o", "json", "-s", self.socket).stdout)
@@ -87,9 +85,7 @@ class MapTest(nat.RandomNatTest):
     def check_lookup(self, before, after, *arguments):
         """From either side, of either direction."""
         for face in before, after, before.back(), after.back():
-            end = [f"[{address}]:{port}" if nat.is_ipv6(address) else f"{address}:{port}"
-                   for address, port in ((face.src, face.sport), (face.dst, face.dport))]
-            query = f"{end[0]} > {end[1]}/{nat.PROTOCOLS[face.proto]}"
+            query = nat.query_of(face).replace(">", " > ")
             found = mapped(self.map("-o", "json", *arguments, "lookup", query).stdout)
             self.assertEqual([(before, after)], [faces_of(one) for one in found], query)
             self.assertEqual("active", found[0]["State"])

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from lib import lab
 from lib import talkers
+from lib import traffic
 from lib.observer import INGRESS
 
 PROTOCOLS = {6: "tcp", 17: "udp", 1: "icmp", 58: "icmpv6"}
@@ -55,6 +56,15 @@ class Tuple:
 
 def is_ipv6(address):
     return ":" in address
+
+
+def end_of(address, port):
+    return f"[{address}]:{port}" if is_ipv6(address) else f"{address}:{port}"
+
+
+def query_of(face):
+    """As netobsctl map looks it up."""
+    return f"{end_of(face.src, face.sport)}>{end_of(face.dst, face.dport)}/{PROTOCOLS[face.proto]}"
 
 
 def plain(address):
@@ -318,9 +328,7 @@ class RandomNatTest(NatTest):
         self.router.sysctl("ipv4/conf/rd/rp_filter", 0)
         self.router.sysctl("ipv4/conf/all/rp_filter", 0)
         self.rules(BASE + ZONES + rules)
-        with self.server:
-            server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        server.bind(("0.0.0.0", 8080))
+        server = traffic.make_socket(self.server, socket.SOCK_DGRAM, "0.0.0.0", 8080)
         self.addCleanup(server.close)
         return other, server
 
@@ -347,11 +355,8 @@ class RandomNatTest(NatTest):
         tenants = {}
         for zone, client, server, before, behind in ((1, self.client, self.server, "rc", "rs"),
                                                      (2, *others, "rd", "re")):
-            with server:
-                sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            sock = traffic.make_socket(server, socket.SOCK_DGRAM, "0.0.0.0", 8080 + zone)
             self.addCleanup(sock.close)
-            sock.settimeout(lab.PATIENCE_S)
-            sock.bind(("0.0.0.0", 8080 + zone))
             tenants[zone] = client, before, behind, sock
         return tenants
 
@@ -360,10 +365,7 @@ class RandomNatTest(NatTest):
         for number in range(count):
             asking = []
             for client, _, _, server in self.random.sample(list(tenants.values()), len(tenants)):
-                with client:
-                    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-                sock.settimeout(lab.PATIENCE_S)
-                sock.bind((self.CLIENT, 5000 + number))
+                sock = traffic.make_socket(client, socket.SOCK_DGRAM, self.CLIENT, 5000 + number)
                 sock.sendto(b"x", (self.PUBLIC, 80))
                 asking.append((sock, server))
             for sock, server in asking:
@@ -374,9 +376,7 @@ class RandomNatTest(NatTest):
     def ask_in_zones(self, other, server, asked):
         for number in range(lab.sized(50)):
             for ns in (self.client, other):
-                with ns, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-                    sock.settimeout(lab.PATIENCE_S)
-                    sock.bind(("10.0.1.2", 5000 + number))
+                with traffic.make_socket(ns, socket.SOCK_DGRAM, self.CLIENT, 5000 + number) as sock:
                     sock.sendto(b"x", asked)
                     server.sendto(b"y", server.recvfrom(10)[1])
                     sock.recv(10)

@@ -129,8 +129,16 @@ class Result:
     @property
     def stats(self):
         """The --stats line: the last one on stderr that is JSON."""
-        lines = [line for line in self.errors.split("\n")
-                 if line.startswith('{"seen"')]
+        return self.last_line("seen")
+
+    @property
+    def alerts(self):
+        """What each rule has counted, of a run of `netobsctl alerts`."""
+        return self.last_line("alerts")["alerts"]
+
+    def last_line(self, member):
+        """The last one on stderr that is JSON and begins with this member."""
+        lines = [line for line in self.errors.split("\n") if line.startswith(f'{{"{member}"')]
         return json.loads(lines[-1])
 
     def total(self, *names):
@@ -183,17 +191,17 @@ class Result:
 
 
 class Observer:
-    """`netobsctl flows` in a namespace, from construction until stop()."""
+    """`netobsctl flows`, or another verb, in a namespace, from construction until stop()."""
 
     started = 0
 
-    def __init__(self, where, ns, *arguments, release=False, enter=None, program=None):
+    def __init__(self, where, ns, *arguments, release=False, enter=None, program=None, verb="flows"):
         Observer.started += 1
         self.out = where.path(f"records-{Observer.started}")
         self.err = where.path(f"messages-{Observer.started}")
         with open(self.out, "wb") as out, open(self.err, "wb") as err:
             self.process = where.spawn(
-                program or netobsctl(release), "flows", "-v", "-o", "json", "--stats",
+                program or netobsctl(release), verb, "-v", "-o", "json", "--stats",
                 *arguments, ns=ns, enter=enter, stdout=out, stderr=err)
 
     def messages(self):
@@ -208,9 +216,8 @@ class Observer:
         Resident memory in bytes, now and at most, and what of it is the process's own:
         flow tables that it maps are the kernel's.
         """
-        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
-            status = dict(line.split(":", 1) for line in file)
-        return {name: int(status[field].split()[0]) << 10
+        status = lab.status_of(self.process.pid)
+        return {name: int(status[field]) << 10
                 for name, field in (("now", "VmRSS"), ("peak", "VmHWM"),
                                     ("own", "RssAnon"))}
 

@@ -3,7 +3,6 @@
 
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -88,6 +87,17 @@ def launch(test, ns, lines, within=(), release=False, **options):
     return service
 
 
+def end_service(test, service):
+    """Of one that was launched: it must end well."""
+    service.send_signal(signal.SIGTERM)
+    test.assertEqual(0, service.wait(lab.PATIENCE_S))
+
+
+def status_of(control):
+    """What the service at this socket answers."""
+    return json.loads(observer.run("status", "-s", control, "-o", "json").stdout)
+
+
 class ServiceTest(Configured, ExactTest):
     """A service in namespace a, and its configuration."""
 
@@ -137,7 +147,7 @@ class ServiceTest(Configured, ExactTest):
         return lab.read(self.lab.path("messages"))
 
     def status(self):
-        return json.loads(observer.run("status", "-s", self.control, "-o", "json").stdout)
+        return status_of(self.control)
 
     def reload(self, *expected):
         before = [self.messages().count(words) for words in expected]
@@ -158,7 +168,7 @@ class ServiceTest(Configured, ExactTest):
 
     def memory(self):
         """What is the process's own, in KiB."""
-        return int(re.search(r"RssAnon:\s+(\d+)", lab.read(f"/proc/{self.pid}/status"))[1])
+        return int(lab.status_of(self.pid)["RssAnon"])
 
     def stats(self):
         """The totals, of the last lines."""
