@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 No call of the library takes long, however many flows an interval has had, or a stop
@@ -9,7 +8,6 @@ CPU meanwhile is not the library's doing.
 """
 
 import json
-import math
 import resource
 import subprocess
 import sys
@@ -21,7 +19,6 @@ from lib import traffic
 
 FLOWS = lab.sized(1_000_000)
 LONGEST_S = 0.020  # what the library promises, of a release build
-DRAIN_S = 0.5 # to drain FLOWS, several times what it takes
 INTERVAL_MS = 4000
 WAIT_MS = 20
 REPLACEMENTS = 2 # of rules
@@ -113,27 +110,6 @@ class Calls(lab.WiredTest):
     def test_flows_that_are_reported_every_interval(self):
         self.assert_short(self.observe)
 
-    def drain_latency(self):
-        """Of all drains together that it takes for all flows."""
-        context = self.start(interval_ms=INTERVAL_MS)
-        self.flood(context, FLOWS, "--packets", FLOWS)
-        end = time.monotonic() + 4 * INTERVAL_MS / 1000
-        while context.stats().flows < FLOWS and time.monotonic() < end:
-            self.dispatch(context)
-        flows, stats = context.stats().flows, context.engine_stats()
-        context.free()
-        self.assertGreaterEqual(flows, FLOWS)
-        self.assertGreaterEqual(stats.drains, 1)
-        self.note(f"{stats.drains} drains took {stats.drain_ns / 1e6:.0f} ms, "
-                  f"{stats.drain_cpu_ns / 1e6:.0f} ms of the CPU")
-        return stats.drain_cpu_ns / 1e9
-
-    def test_time_of_draining(self):
-        """The CPU time of drains, however many calls they take: how long they last is the
-        machine's doing, too. The library promises no such time."""
-        limit = math.inf if lab.is_shrunk() else DRAIN_S
-        self.assertLess(lab.least(self.drain_latency, limit), limit)
-
     def test_flows_that_are_kept(self):
         """All in the library's own table, which grows and shrinks with them."""
         self.assert_short(self.observe, active_timeout_ms=3 * INTERVAL_MS,
@@ -161,16 +137,12 @@ class Calls(lab.WiredTest):
         return self.check(stats, f"{REPLACEMENTS} lists of {len(lists[0])} rules")
 
     def test_rules_that_are_replaced(self):
+        """libpcap takes some 100 ms for a long expression."""
         few, many = ([[f"udp port {at}" for at in range(first, first + n)]
                       for first in (1000, 2000)] for n in (16, 64))
-        for lists in few, many:
+        long = [[" or ".join(f"tcp port {at}" for at in range(first, first + 200))] for first in (1000, 2000)]
+        for lists in few, many, long:
             self.assert_short(self.replace_rules, lists)
-
-    def test_long_expressions_that_are_replaced(self):
-        """libpcap takes some 100 ms for each."""
-        lists = [[" or ".join(f"tcp port {at}" for at in range(first, first + 200))]
-                 for first in (1000, 2000)]
-        self.assert_short(self.replace_rules, lists)
 
     def open_sockets(self, count):
         """As many processes as it takes."""
@@ -220,9 +192,6 @@ class Calls(lab.WiredTest):
         self.assertEqual((sent["packets"], sent["bytes"]), stats.seen.pair())
         self.assertGreater(stats.flows, 0.9 * PENDING)
         return longest
-
-    def test_stop_with_flows_in_the_kernel(self):
-        self.assert_short(self.stop_after_flood, interval_ms=600_000)
 
     def test_stop_with_flows_that_are_kept(self):
         self.assert_short(self.stop_after_flood, interval_ms=500,

@@ -59,23 +59,6 @@ class Filter(ExactTest):
         for expression in EXPRESSIONS:
             self.compare(expression)
 
-    def test_what_is_rejected_is_counted(self):
-        """The interface's own counters are accepted and rejected packets."""
-        self.join(offload=False, ipv6=False)
-        before = self.a.counters("eth0")
-        run = Observer(self.lab, self.a, "-i", "eth0", "udp").wait_attached(
-            (self.a, "eth0"))
-        traffic.udp(self.a, self.A4, self.b, self.B4, [100] * 50)
-        traffic.tcp(self.a, self.A4, self.b, self.B4, 1 << 20)
-        traffic.ping(self.a, self.B4, 10)
-        after = self.a.counters("eth0")
-        result = run.stop()
-        result.check_conservation()
-        packets = sum(after[way]["packets"] - before[way]["packets"]
-                      for way in ("rx", "tx"))
-        self.assertEqual(50, result.exported()[0])
-        self.assertEqual(packets - 50, result.total("filtered")[0])
-
     def test_offloaded_packets_are_counted_as_on_the_wire(self):
         self.join(ipv6=False)
         size = 4 << 20
@@ -121,16 +104,6 @@ class Filter(ExactTest):
         self.assertEqual(1, run.messages().count("without Ethernet header"))
         self.assertEqual([], result.records)
 
-    def test_older_way_to_attach(self):
-        self.join(offload=False, ipv6=False)
-        run = Observer(self.lab, self.a, "-i", "eth0", "--attach", "clsact", "icmp")
-        run.wait_attached((self.a, "eth0"))
-        traffic.ping(self.a, self.B4, 10)
-        traffic.udp(self.a, self.A4, self.b, self.B4, [100] * 5)
-        result = run.stop()
-        result.check_conservation()
-        self.assertEqual(20, result.exported()[0])
-
 
 class Once(OnceTest):
     def watch_udp(self, ns, names, send, *expression):
@@ -141,16 +114,6 @@ class Once(OnceTest):
         result.check_conservation()
         return [(record["SrcAddr"], record["DstAddr"], record["Packets"])
                 for record in result.records if record["Proto"] == 17]
-
-    def test_routed(self):
-        a, r, b = self.routed()
-        flows = self.watch_udp(
-            r, ["in0", "out0"], lambda: [
-                traffic.udp(a, "192.0.2.1", b, "198.51.100.1", [72] * 30),
-                traffic.udp(b, "198.51.100.1", a, "192.0.2.1", [72] * 20,
-                            port=6000)],
-            "udp port 5002")
-        self.assertEqual([("192.0.2.1", "198.51.100.1", 30)], flows)
 
     def test_translated(self):
         """Before and after the translation there are two flows; one matches."""

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Lock: drops, its flows fill the table of drops of the whole host.
 """The outcome of each packet, at each interface: the identity, and the packets really sent."""
@@ -109,35 +108,29 @@ class InterfaceCounts(lab.LabTest):
         lab.write(path, f"reject udp port {REJECTED}\ndefault accept\n")
         return path
 
-    def check_seen(self, counts, before):
+    def count(self, *options):
+        """What was sent, and what was counted."""
+        self.observe("--interval", "0.2", "--rules", self.rules(), *options)
+        before = self.kernel_counts()
+        truth = self.send_everywhere()
+        counts = self.await_packets(2 * WIRES * FRAMES)
+        self.run_.stop().check_conservation()
         now = self.kernel_counts()
         self.assertEqual({point: now[point] - before[point] for point in now},
-                         {point: counts[point]["seen"] for point in now})
+                         {point: counts[point].pop("seen") for point in now})
+        return truth, counts
 
     def test_each_outcome_is_counted_where_it_was(self):
-        self.observe("--interval", "0.2", "--rules", self.rules())
-        before = self.kernel_counts()
-        truth = self.send_everywhere()
-        counts = self.await_packets(2 * WIRES * FRAMES)
-        self.check_seen(counts, before)
-        self.assertEqual(truth, {point: {outcome: found[outcome] for outcome in found
-                                         if outcome != "seen"}
-                                 for point, found in counts.items()})
-        self.run_.stop().check_conservation()
+        self.assertEqual(*self.count())
 
     def test_samples(self):
-        self.observe("--interval", "0.2", "--rules", self.rules(), "--sampling", "3")
-        before = self.kernel_counts()
-        truth = self.send_everywhere()
-        counts = self.await_packets(2 * WIRES * FRAMES)
-        self.check_seen(counts, before)
+        truth, counts = self.count("--sampling", "3")
         for point, sent in truth.items():
             found = counts[point]
             self.assertEqual(sent.get("flows", 0),
                              found.get("flows", 0) + found.get("sampled_out", 0))
             self.assertEqual(sent.get("filtered", 0), found.get("filtered", 0))
             self.assert_third(found.get("flows", 0), sent.get("flows", 0))
-        self.run_.stop().check_conservation()
 
     def assert_third(self, part, whole):
         """A point may have a handful of packets: up to seven standard deviations beside it."""
