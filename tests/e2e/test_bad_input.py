@@ -27,6 +27,9 @@ VERBS = {
         (("--drops", "--rule", "drops > 1.5"), "column 9: packets are whole numbers"),
         (("--drops", "--rule", "drops > 1 where inner udp"), "column 17: "),
         (("--drops", "--rule", "drops > 1", "-r", "no.pcap"), "--drops")),
+    "capture --process": (
+        (("-w", "x.pcap"), "--process: pcap has no place"),
+        (("--format", "pcap", "--listen", "127.0.0.1:0"), "--process: pcap has no place")),
     "drops": (
         (("--interval", "0.05"), "--interval"), (("tcp prt 80",), "at 'prt 80'"), (("port", "x y"), "filter")),
     "map": (

@@ -229,15 +229,14 @@ class Listen(lab.WiredTest):
 
     def test_privileges_are_dropped(self):
         capture, _ = self.listen()
-        with open(f"/proc/{capture.process.pid}/status", encoding="ascii") as file:
-            status = dict(line.split(":", 1) for line in file)
+        status = lab.status_of(capture.process.pid)
         for name, least in CAPABILITIES.items():
             self.assertEqual(least, int(status[name], 16), name)
-        self.assertEqual("1", status["NoNewPrivs"].strip())
+        self.assertEqual("1", status["NoNewPrivs"])
         # For threads that wait for the kernel, instead of CAP_SYS_NICE.
-        own = int(re.search(r"CapEff:\s(\w+)", lab.read("/proc/self/status"))[1], 16)
-        with open(f"/proc/{capture.process.pid}/limits", encoding="ascii") as file:
-            limit = re.search(r"^Max realtime priority +(\d+)", file.read(), re.M)[1]
+        own = int(lab.status_of("self")["CapEff"], 16)
+        limits = lab.read(f"/proc/{capture.process.pid}/limits")
+        limit = re.search(r"^Max realtime priority +(\d+)", limits, re.M)[1]
         if own & CAP_SYS_RESOURCE:
             self.assertEqual("1", limit)
         else:

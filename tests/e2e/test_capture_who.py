@@ -149,13 +149,6 @@ class Named(talkers.TalkTest):
         for packet in packets.read(self.path).packets:
             self.assertEqual((packet.comment, packet.process), ("", None))
 
-    def test_formats_without_comments(self):
-        for arguments in (("-w", self.lab.path("who.pcap")),
-                          ("--format", "pcap", "--listen", "127.0.0.1:0")):
-            code, message = packets.refuse(self.lab, "--process", *arguments)
-            self.assertEqual(code, 2)
-            self.assertIn("--process: pcap has no place", message)
-
 
 if __name__ == "__main__":
     lab.main("TCP sockets that programs follow", lambda: features().get("sessions"))
