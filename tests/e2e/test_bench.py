@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """netobsctl bench: complete results, which say how far they can be believed, and nothing left behind."""
 
@@ -20,9 +19,7 @@ FEW = ["--quick", "--rounds", str(LEAST), "--width", "100"]
 
 def programs():
     """The ids of the BPF programs that only the benchmarks have; they hold the maps."""
-    return [program["id"] for program in
-            json.loads(lab.run("bpftool", "-j", "prog", "show"))
-            if program.get("name") == "run_empty"]
+    return [number for number, name in bpf.programs().items() if name == "run_empty"]
 
 
 class Bench(lab.LabTest):

@@ -52,10 +52,9 @@ class Change(ServiceTest):
 
     def totals(self):
         totals = {}
-        with open(self.lab.path("a"), encoding="utf-8") as file:
-            for record in map(json.loads, file):
-                packets, octets = totals.get(record["DstAddr"], (0, 0))
-                totals[record["DstAddr"]] = packets + record["Packets"], octets + record["Bytes"]
+        for record in lab.json_lines(self.lab.path("a")):
+            packets, octets = totals.get(record["DstAddr"], (0, 0))
+            totals[record["DstAddr"]] = packets + record["Packets"], octets + record["Bytes"]
         return totals
 
     def check_identity(self, stats):

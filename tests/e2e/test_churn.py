@@ -23,13 +23,7 @@ INTERFACES = int(os.environ.get("NETOBS_TEST_CHURN", "40" if lab.is_shrunk() els
 AT_ONCE, FEW = 50, 100  # interfaces
 PACKETS = 50  # on each of them
 PLACES, LOOKS = 512, 8 # OUTCOME_PLACES, OUTCOME_LOOKS
-KNOB = "/sys/kernel/rcu_expedited"
-MARK = "1852793459" # what netobs writes there
 OBSERVING = re.compile(r"\bv(\d+): observing$", re.MULTILINE)
-
-
-def read_knob():
-    return lab.read(KNOB).strip()
 
 
 class Watch:
@@ -148,10 +142,9 @@ class Churn(WatchedTest):
         self.stop()
         self.assertEqual(count * PACKETS, self.exported())
         per_interface = {}
-        with open(self.lab.path("a"), encoding="utf-8") as file:
-            for record in map(json.loads, file):
-                name, = record["Interfaces"]
-                per_interface[name] = per_interface.get(name, 0) + record["Packets"]
+        for record in lab.json_lines(self.lab.path("a")):
+            name, = record["Interfaces"]
+            per_interface[name] = per_interface.get(name, 0) + record["Packets"]
         self.assertEqual({f"v{number}": PACKETS for number in range(count)}, per_interface)
 
     def test_those_that_are_gone_leave_their_places(self):
@@ -174,7 +167,7 @@ class Churn(WatchedTest):
         self.stop()
 
     def marks(self, trace):
-        return lab.read(trace).count(f'"{MARK}"')
+        return lab.read(trace).count(f'"{bpf.EXPEDITED_MARK}"')
 
     def has_marked(self, trace, count):
         """Soon: not if another process has the knob at that moment, such as another test."""
@@ -188,7 +181,7 @@ class Churn(WatchedTest):
         """Also one that goes, since the kernel may be about to remove others, too."""
         trace = self.lab.path("trace")
         self.write(interfaces=("/^(eth|v)/",))
-        self.start("strace", "-f", "-qq", "-o", trace, "-P", KNOB, "-e", "trace=pwrite64",
+        self.start("strace", "-f", "-qq", "-o", trace, "-P", bpf.EXPEDITED, "-e", "trace=pwrite64",
                    release=True)
         self.watch = Watch(self.lab.path("messages"))
         self.addCleanup(self.watch.stop)
@@ -208,7 +201,7 @@ class Churn(WatchedTest):
         else:
             self.assertEqual(0, attached)
         self.stop()
-        lab.wait_for(lambda: read_knob() != MARK, "the knob to be taken back")
+        bpf.await_unexpedited()
 
 
 if __name__ == "__main__":

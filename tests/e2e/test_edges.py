@@ -65,40 +65,6 @@ class Records(MapTest):
         self.note(f"{len(edges)} edges of {len(model.hosts)} hosts, {total['Packets']} packets, "
                   f"{total['RepeatedPackets']} of reports that do not count")
 
-    def test_what_is_not_shown_is_in_the_others(self):
-        model, paths = self.make_files(EDGES)
-        edges, others, total, _ = self.read_map("-n", "7", *paths)
-        self.assertEqual((7, 1), (len(edges), len(others)))
-        for name, parts in (("Packets", ("SentPackets", "BackPackets")),
-                            ("Bytes", ("SentBytes", "BackBytes"))):
-            truth = sum(edge[part] for edge in model.truth.values() for part in parts)
-            self.assertEqual(truth, total[name])
-            self.assertEqual(truth, others[0][name] + sum(edge[name] for edge in edges.values()))
-        least = min(edge["Bytes"] for edge in edges.values())
-        self.assertEqual(7, sum(edge["SentBytes"] + edge["BackBytes"] >= least
-                                for edge in model.truth.values()))
-
-    def test_more_edges_than_there_is_room_for(self):
-        """The largest ones are shown, and complete, whatever the order of records is."""
-        records, truth, room = [], collections.Counter(), 65536
-        for number in range(82_000):
-            server = f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
-            # Single records of the largest 2,000 are smaller than those of others.
-            for size in [100 + part for part in range(5)] if number < 2000 else [300]:
-                truth[server] += size
-                records.append('{"type":"flow","SrcAddr":"10.255.0.1","DstAddr":"%s","SrcPort":%d,"DstPort":443,'
-                               '"Proto":6,"Packets":1,"Bytes":%d,"TimeFlowStartMs":1,"TimeFlowEndMs":2}\n'
-                               % (server, 40_000 + size, size))
-        self.random.shuffle(records)
-        edges, (others,), total, _ = self.read_map("-", text="".join(records))
-        self.assertEqual(room, len(edges))
-        for edge in edges.values():
-            self.assertEqual(truth.pop(edge["ServerAddr"]), edge["Bytes"], edge)
-            self.assertNotIn("MissingBytesMax", edge)
-        self.assertEqual({300}, set(truth.values()))
-        self.assertEqual(sum(truth.values()), others["Bytes"])
-        self.assertEqual(sum(edge["Bytes"] for edge in edges.values()) + others["Bytes"], total["Bytes"])
-
     def test_pictures(self):
         _, paths = self.make_files(EDGES)
         svg = self.lab.path("map.svg")
@@ -133,18 +99,6 @@ class Records(MapTest):
         self.assertIn("1 records of other types", errors)
         _, errors = self.run_map(path, self.lab.path("none"), code=1)
         self.assertIn("none: No such file", errors)
-
-    def test_records_without_hosts_are_of_their_file(self):
-        flow = {"SrcAddr": "192.0.2.1", "DstAddr": "192.0.2.2", "SrcPort": 40000, "DstPort": 80,
-                "Proto": 6, "Bytes": 300, "TimeFlowStartMs": 1, "TimeFlowEndMs": 2}
-        paths = [self.lab.path(name) for name in ("one", "other")]
-        for path, packets in zip(paths, (5, 9)):
-            lab.write(path, json.dumps(flow | {"Packets": packets}))
-        edges, _, total, _ = self.read_map(*paths)
-        edge = edges["192.0.2.1", "192.0.2.2", 80, 6]
-        self.assertEqual((9, 2, paths[1], "port"), (edge["Packets"], edge["Hosts"],
-                                                    edge["CountedBy"], edge["ServerBy"]))
-        self.assertEqual(5, total["RepeatedPackets"])
 
 
 class Live(RoutedTest):

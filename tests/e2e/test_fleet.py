@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Label: ecosystem
-# Needs: prometheus
 """
 The service map of records in ClickHouse is that of netobsctl map --services of the same records, and all
 queries of the dashboards have answers, of Prometheus and of ClickHouse. Records are random.
@@ -11,18 +10,17 @@ import os
 import pathlib
 import re
 import time
-import urllib.parse
 
 from lib import clickhouse
 from lib import dashboards
 from lib import lab
 from lib import metrics
 from lib.observer import features
+from lib.prometheus import Prometheus
 from lib.service_map import MapTest, RoutedTest, key_of
 
 SOURCE = pathlib.Path(os.environ["NETOBS_SOURCE"])
 QUERIES = SOURCE / "packaging" / "clickhouse"
-PROMETHEUS = 9090
 # Nothing has to be lost or dropped, and a sink to a file counts nothing of its own.
 MAY_BE_SILENT = re.compile(r"drops|> 0\)?$|netobs_sink_events")
 METRICS = """
@@ -123,28 +121,6 @@ class Traffic(FleetTest, RoutedTest):
 
 
 class Dashboards(FleetTest, RoutedTest):
-    def start_prometheus(self):
-        """A real one, beside the agent of the router."""
-        path = self.lab.path("prometheus.yml")
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump({"global": {"scrape_interval": "1s"}, "scrape_configs": [
-                {"job_name": "netobs", "static_configs": [{"targets": ["127.0.0.1:9436"]}]}]}, file)
-        with open(self.lab.path("prometheus.log"), "wb") as log:
-            self.lab.spawn("prometheus", f"--config.file={path}",
-                           f"--storage.tsdb.path={self.lab.path('data')}",
-                           f"--web.listen-address=127.0.0.1:{PROMETHEUS}",
-                           ns=self.router, stdout=log, stderr=log)
-
-    def evaluate(self, expression):
-        """@return its series; None: it is no expression, or Prometheus has not started"""
-        try:
-            with self.router:
-                response, text = metrics.get(PROMETHEUS, "/api/v1/query?" + urllib.parse.urlencode(
-                    {"query": expression}))
-        except OSError:
-            return None
-        return json.loads(text)["data"]["result"] if response.status == 200 else None
-
     def names(self):
         """Of the metrics, also of those without a series."""
         with self.router:
@@ -162,19 +138,19 @@ class Dashboards(FleetTest, RoutedTest):
 
     def test_all_queries_have_answers(self):
         paths = self.start_agents(METRICS)
-        self.start_prometheus()
-        lab.wait_for(lambda: self.evaluate('up == 1'), "a scrape")
+        prometheus = Prometheus(self.lab, self.router, "127.0.0.1:9436")
+        lab.wait_for(lambda: prometheus.query("up == 1"), "a scrape")
         expressions = [text for name in dashboards.names()
                        for text in dashboards.expressions(name, "10s")]
 
         def is_answered(expression):
             self.talk()
-            return self.evaluate(expression)
+            return prometheus.query(expression)
 
         silent = []
         for expression in expressions:
             if MAY_BE_SILENT.search(expression):
-                found = self.evaluate(expression)
+                found = prometheus.query(expression)
                 self.assertIsNotNone(found, expression)
                 self.assertLessEqual(set(re.findall(r"\bnetobs_\w+", expression)), self.names())
                 silent += [] if found else [expression]

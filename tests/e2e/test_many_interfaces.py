@@ -21,12 +21,6 @@ from lib import traffic
 from lib.observer import Observer
 
 PAIRS = lab.sized(500)
-KNOB = "/sys/kernel/rcu_expedited"
-MARK = "1852793459" # what netobs writes there
-
-
-def read_knob():
-    return lab.read(KNOB).strip()
 
 
 class ManyInterfaces(lab.LabTest):
@@ -87,7 +81,7 @@ class ManyInterfaces(lab.LabTest):
         self.assertEqual((sent["packets"], sent["bytes"]), result.exported())
         for name in "v1", f"w{PAIRS}":
             self.assertEqual(0, bpf.attached(self.a, name))
-        lab.wait_for(lambda: read_knob() != MARK, "the knob to be taken back")
+        bpf.await_unexpedited()
         self.note(f"{2 * PAIRS} interfaces: observing after {started:.2f} s, "
                   f"gone after {gone:.2f} s")
         return max(started, gone)

@@ -2,14 +2,12 @@
 # Needs: prometheus
 """Metrics over HTTP and in a file: they are right, bounded, and cost the counting nothing."""
 
-import json
 import os
 import re
 import socket
 import stat
 import subprocess
 import time
-import urllib.parse
 
 from lib import dashboards
 from lib import frames
@@ -17,12 +15,12 @@ from lib import lab
 from lib import metrics
 from lib import observer
 from lib import traffic
-from lib.attackers import SLOW, Attacked
+from lib.attackers import Attacked
 from lib.observer import Observer
+from lib.prometheus import Prometheus
 
 USAGE, FAILED = 2, 1
 ACK = 0x10
-PROMETHEUS = 9090 # its port, in a namespace of its own
 SERIES = 128 # interfaces that have series of their own
 REST = 0.05 # seconds of a client between its requests
 
@@ -251,43 +249,16 @@ class Packaging(Served):
             self.assertEqual(set(), named - names, text)
         run.stop()
 
-    def start_prometheus(self, target):
-        """A real Prometheus, with the alerts, in the namespace of its target."""
-        config = {"global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
-                  "rule_files": [self.ALERTS],
-                  "scrape_configs": [{"job_name": "netobs",
-                                      "static_configs": [{"targets": [target]}]}]}
-        path = self.lab.path("prometheus.yml")
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(config, file)
-        with open(self.lab.path("prometheus.log"), "wb") as log:
-            self.lab.spawn("prometheus", f"--config.file={path}",
-                           f"--storage.tsdb.path={self.lab.path('data')}",
-                           f"--web.listen-address=127.0.0.1:{PROMETHEUS}",
-                           ns=self.a, stdout=log, stderr=log)
-
-    def ask(self, path):
-        try:
-            with self.a:
-                response, text = metrics.get(PROMETHEUS, path)
-        except OSError:
-            return None # it has not started yet
-        return json.loads(text)["data"] if response.status == 200 else None
-
-    def query(self, expression):
-        found = self.ask("/api/v1/query?" + urllib.parse.urlencode({"query": expression}))
-        return [float(series["value"][1]) for series in found["result"]] if found else None
-
     def test_prometheus_scrapes_and_evaluates(self):
         run = self.observe()
-        self.start_prometheus(f"127.0.0.1:{metrics.served_at(run)}")
+        prometheus = Prometheus(self.lab, self.a, f"127.0.0.1:{metrics.served_at(run)}", self.ALERTS)
         traffic.ping(self.a, "192.0.2.2", 10)
-        lab.wait_for(lambda: self.query("netobs_exported_packets_total") == [20], "a scrape")
-        lab.wait_for(lambda: self.query('up{job="netobs"}') == [1], "the target to be up")
+        for expression in "netobs_exported_packets_total == 20", 'up{job="netobs"} == 1':
+            lab.wait_for(lambda asked=expression: prometheus.query(asked), expression)
         for expression in self.expressions():
-            self.assertIsNotNone(self.query(expression), expression)
+            self.assertIsNotNone(prometheus.query(expression), expression)
         groups = lab.wait_for(lambda: [
-            group for group in (self.ask("/api/v1/rules") or {}).get("groups", [])
+            group for group in (prometheus.ask("/api/v1/rules") or {}).get("groups", [])
             if all(rule["health"] == "ok" for rule in group["rules"])], "the alerts")
         self.assertEqual(set(), {rule["name"] for rule in groups[0]["rules"]
                                  if rule["state"] == "firing"})
@@ -387,18 +358,6 @@ class Hostile(Attacked, Served):
         result.check_conservation()
         self.assertGreaterEqual(result.stats["seen"]["packets"], packets)
         self.assertEqual((0, 0), result.total("lost"))
-
-    def test_slow_clients_keep_nobody_out(self):
-        run = self.observe()
-        with self.a:
-            where = metrics.served_at(run)
-            slow = [metrics.connect(where) for _ in range(SLOW)]
-            for client in slow:
-                client.send(b"GET /metrics HTTP/1.1\r\nX: ")
-            metrics.scrape(where).check_identity()
-            for client in slow:
-                client.close()
-        run.stop()
 
 
 if __name__ == "__main__":

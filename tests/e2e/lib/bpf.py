@@ -28,6 +28,9 @@ MAP_TYPE_ARRAY = 2
 TCX = {"ingress": 46, "egress": 47}
 BEFORE, AFTER = 1 << 3, 1 << 4
 
+EXPEDITED = "/sys/kernel/rcu_expedited"
+EXPEDITED_MARK = "1852793459" # what netobs writes there, for a moment
+
 NEXT = -1 # TCX_NEXT, and TC_ACT_UNSPEC
 PASS, DROP = 0, 2
 
@@ -207,6 +210,10 @@ def has_tcx():
             raise
         return False
     return True
+
+
+def await_unexpedited():
+    lab.wait_for(lambda: lab.read(EXPEDITED).strip() != EXPEDITED_MARK, "the knob to be taken back")
 
 
 def mount_bpffs(where):

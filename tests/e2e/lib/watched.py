@@ -7,6 +7,7 @@ import re
 
 from lib import lab
 from lib import metrics
+from lib import traffic
 from lib.service import ServiceTest
 
 
@@ -24,6 +25,10 @@ class WatchedTest(ServiceTest):
         samples.check_identity()
         self.assertEqual(0, samples.total("netobs_lost_packets_total"))
         return samples
+
+    def flood(self):
+        """A thousand flows; @return how many packets"""
+        return traffic.flood(self.lab, self.a, "eth0", "--flows", 1000, "--packets", 1000)["packets"]
 
     def descriptors(self):
         """What the open ones are, without numbers."""
