@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: iperf3
 """`./dev bench`, apart from times: agents report what is sent, take turns, and leave no process."""

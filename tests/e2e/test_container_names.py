@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Lock: sockets, it names the owners of short-lived sockets, and lists all sockets of the host.
 """

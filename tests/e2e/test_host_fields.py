@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """What records in JSON say about the host: of the service, in all kinds that send JSON."""
 

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: python3-grpcio
 """A collector for the tests, of Debian's python3-grpcio, in a process of its own.
