@@ -4,7 +4,6 @@
 
 import os
 import subprocess
-import sys
 
 from lib import bpf
 from lib import capfile
@@ -129,11 +128,10 @@ class Alerts(lab.LabTest):
         link = relay.Link(self.lab, 2_000)
         link.serve()
         run = self.start(link, "--process", "--rule", "rtt > 0ns hold 0s limit none")
-        client = self.lab.spawn(sys.executable, relay.CHAT, "pingpong", relay.ADDRESSES[4][1],
-                                relay.PORT, SECONDS, ns=link.a, stdout=subprocess.PIPE)
+        client = relay.ask(self.lab, link.a, "pingpong", relay.ADDRESSES[4][1], SECONDS)
         lab.wait_for(run.lines, "an alert") # so what it executes is Python by now
         name = lab.read(f"/proc/{client.pid}/comm").strip()
-        client.communicate(timeout=120)
+        relay.said(client)
         alerts, _ = self.finish(run)
         known = [alert for alert in alerts if "Pid" in alert]
         self.assertEqual({(name, client.pid)},

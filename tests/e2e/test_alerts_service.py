@@ -3,10 +3,7 @@
 """Alerts of the service: rules that change while it runs, and the sinks that alerts go to."""
 
 import collections
-import json
 import signal
-import subprocess
-import sys
 import time
 
 from lib import grpc_lab
@@ -40,16 +37,8 @@ class AlertsTest(ServiceTest):
 
     def talk(self, seconds=SECONDS):
         """Requests and answers between a and b, which go on while this returns."""
-        server = self.lab.spawn(sys.executable, relay.CHAT, "serve", self.B4, relay.PORT, 0,
-                                ns=self.b, stdout=subprocess.PIPE, text=True)
-        self.assertEqual("ready\n", server.stdout.readline())
-        return self.lab.spawn(sys.executable, relay.CHAT, "pingpong", self.B4, relay.PORT,
-                              seconds, ns=self.a, stdout=subprocess.PIPE, text=True)
-
-    def end_talk(self, client):
-        out, _ = client.communicate(timeout=120)
-        self.assertEqual(0, client.returncode)
-        return json.loads(out)["port"]
+        relay.serve(self.lab, self.b, self.B4)
+        return relay.ask(self.lab, self.a, "pingpong", self.B4, seconds)
 
     def records(self, name):
         return list(take_host(lab.json_lines(self.lab.path(name))))
@@ -90,7 +79,7 @@ class Sinks(AlertsTest):
             *sink_section("ipfix", f"ipfix:file:{self.lab.path('ipfix')}",
                           "records = flow,alert", own))
         self.start()
-        port = self.end_talk(self.talk())
+        port = relay.said(self.talk())["port"]
         rules = self.at_rest()
         self.stop()
         alerts = self.alerts("file")
@@ -151,7 +140,7 @@ class Sinks(AlertsTest):
                        *sink_section("nfcapd", "ipfix:udp://127.0.0.1:9995",
                                      "records = flow,alert"))
         self.start()
-        self.end_talk(self.talk(1))
+        relay.said(self.talk(1))
         self.at_rest()
         self.stop()
         self.assertEqual(self.exported(), sum(row.get("in_packets", 0) for row in nfcapd.rows()))
@@ -164,7 +153,7 @@ class Sinks(AlertsTest):
                        *sink_section("alerts", grpc.spec(), "records = alert", AGENT),
                        *sink_section("file", f"json:{self.lab.path('file')}", "records = alert"))
         self.start()
-        self.end_talk(self.talk())
+        relay.said(self.talk())
         fired = self.at_rest()["each"]["fired"]
         self.assertGreater(fired, 50)
         lab.wait_for(lambda: f"127.0.0.1:{grpc.port} does not implement /netobs.Collector/Send: "
@@ -216,7 +205,7 @@ class Rules(AlertsTest):
             self.to_file(*kept, *other)
             self.reload(AGAIN)
             seen.append(self.rules())
-        self.end_talk(client)
+        relay.said(client)
         counts = [rules["kept"]["broken"] for rules in seen]
         self.assertEqual(sorted(counts), counts)
         self.assertGreater(counts[0], 20)
@@ -231,7 +220,7 @@ class Rules(AlertsTest):
         self.to_file(*alert_section("each", EACH), *alert_section("held", held),
                      *alert_section("limited", limited))
         self.start()
-        self.end_talk(self.talk(1))
+        relay.said(self.talk(1))
         rules = self.at_rest()
         self.assertEqual((1, 3), (rules["held"]["fired"], rules["limited"]["fired"]))
         self.assertEqual((0, 0), (rules["held"]["limited"], rules["limited"]["held"]))

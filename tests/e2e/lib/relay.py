@@ -14,6 +14,28 @@ NETS = {4: 24, 6: 64}
 PORT = 7000
 
 
+def serve(where, ns, address, port=PORT, think_ms=0):
+    """A server that answers requests other than bulk transfers."""
+    server = where.spawn(sys.executable, CHAT, "serve", address, port, think_ms, ns=ns, stdout=subprocess.PIPE,
+                         text=True, enter=lab.run_first)
+    if server.stdout.readline() != "ready\n":
+        raise RuntimeError("the server did not start")
+
+
+def ask(where, ns, kind, address, seconds, port=PORT, under=()):
+    """@return a client, for said(). @under: a command that runs it"""
+    return where.spawn(*under, sys.executable, CHAT, kind, address, port, seconds, ns=ns,
+                       stdout=subprocess.PIPE, text=True, enter=lab.run_first)
+
+
+def said(client):
+    """What it and its kernel measured, at its end: see chat.py."""
+    out, _ = client.communicate(timeout=120)
+    if client.returncode:
+        raise RuntimeError(f"the client ended with {client.returncode}")
+    return json.loads(out)
+
+
 class Link:
     """Namespaces a and b, each with an interface eth0 that leads to the other."""
 
@@ -45,20 +67,9 @@ class Link:
             ns.offload("eth0", "gso", on=gso)
 
     def serve(self, family=4, think_ms=0, port=PORT):
-        """A server in b that answers requests other than bulk transfers."""
-        server = self.lab.spawn(sys.executable, CHAT, "serve", ADDRESSES[family][1], port,
-                                think_ms, ns=self.b, stdout=subprocess.PIPE, text=True,
-                                enter=lab.run_first)
-        if server.stdout.readline() != "ready\n":
-            raise RuntimeError("the server did not start")
+        """In b."""
+        serve(self.lab, self.b, ADDRESSES[family][1], port, think_ms)
 
     def talk(self, kind, seconds, family=4, port=PORT, under=()):
-        """A client in a; what it and its kernel measured, see chat.py. @under: a command
-        that runs it."""
-        client = self.lab.spawn(*under, sys.executable, CHAT, kind, ADDRESSES[family][1],
-                                port, seconds, ns=self.a, stdout=subprocess.PIPE, text=True,
-                                enter=lab.run_first)
-        out, _ = client.communicate(timeout=120)
-        if client.returncode:
-            raise RuntimeError(f"the client ended with {client.returncode}")
-        return json.loads(out)
+        """What a client in a said."""
+        return said(ask(self.lab, self.a, kind, ADDRESSES[family][1], seconds, port, under))
