@@ -159,4 +159,4 @@ class Frames(ExactTest):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main(at_once=3)

@@ -181,4 +181,4 @@ class Offload(ExactTest):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main(at_once=3)

@@ -190,4 +190,4 @@ class TunDevice(ExactTest):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main(at_once=3)

@@ -174,4 +174,4 @@ class Fields(ExactTest):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main(at_once=3)

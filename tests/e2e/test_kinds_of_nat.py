@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Cost: 60
+# Cost: 30
 """Many conversations through each kind of NAT, of TCP and UDP, over IPv4 and IPv6.
 
 Each of them is found from both sides, from its first packet on, and in netobsctl map as in the kernel's
