@@ -16,27 +16,12 @@
  * FILE has a line for each lost packet: its time (ns since 1970), from, to, bytes, why, protocol.
  */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <linux/if.h>
-#include <linux/if_tun.h>
-#include <poll.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
+#include "tun.h"
 
-#define NSEC_PER_SEC 1000000000LL
+#include <poll.h>
 
 enum { HOSTS = 8, PACKET_MAX = 2048, BURST = 64, PENDING_MAX = 1 << 16 };
-enum { LATE_US = 15000, TX_QUEUE = 10000, MILLION = 1000000 };
+enum { LATE_US = 15000, MILLION = 1000000 };
 
 struct packet {
 	int64_t due_ns;
@@ -59,32 +44,8 @@ static struct path paths[HOSTS][HOSTS];
 static struct link links[HOSTS];
 static struct packet *pending[PENDING_MAX]; /* a heap */
 static size_t n_pending;
-static uint64_t random_state, n_packets;
+static uint64_t n_packets;
 static FILE *lost; /* NULL: packets that are lost are not written */
-
-static void fail(const char *what)
-{
-	fprintf(stderr, "faultnet: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-static int64_t now_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
-}
-
-/* SplitMix: Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014 */
-static uint64_t next_random(void)
-{
-	uint64_t z = random_state += 0x9e3779b97f4a7c15ULL;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
-	return z ^ z >> 31;
-}
 
 static int is_chosen(long ppm)
 {
@@ -277,32 +238,6 @@ static void read_commands(void)
 	memmove(text, line, used);
 }
 
-static int make_tun(const char *netns, const char *name)
-{
-	struct ifreq request = { .ifr_flags = IFF_TUN | IFF_NO_PI };
-	char path[256];
-	int fd, any;
-
-	snprintf(path, sizeof(path), "/run/netns/%s", netns);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || setns(fd, CLONE_NEWNET))
-		fail(path);
-	close(fd);
-	fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
-	if (fd < 0 || ioctl(fd, TUNSETIFF, &request))
-		fail("cannot make a TUN device");
-	any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	request.ifr_qlen = TX_QUEUE;
-	if (any < 0 || ioctl(any, SIOCSIFTXQLEN, &request))
-		fail("txqueuelen");
-	request.ifr_flags = IFF_UP;
-	if (ioctl(any, SIOCSIFFLAGS, &request))
-		fail("up");
-	close(any);
-	return fd;
-}
-
 static void relay(int fd)
 {
 	struct pollfd fds[2] = { { .fd = fd, .events = POLLIN },
@@ -337,11 +272,10 @@ int main(int argc, char **argv)
 	}
 	if (argc - optind != 2)
 		return 2;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	prctl(PR_SET_TIMERSLACK, 1);
+	be_a_link();
 	/* Without this privilege, it is late while the machine is busy. */
 	sched_setscheduler(0, SCHED_FIFO, &first);
-	fd = make_tun(argv[optind], argv[optind + 1]);
+	fd = make_tun(argv[optind], argv[optind + 1], IFF_TUN);
 	puts("ready");
 	fflush(stdout);
 	relay(fd);

@@ -8,28 +8,19 @@
  * those of a file: frames of --frame-size octets, one after the other.
  */
 #define _GNU_SOURCE
+#include "packet_socket.h"
+
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
-#include <linux/if_packet.h>
 #include <net/ethernet.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/ip.h>
 #include <netinet/udp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
 enum {
 	BATCH = 64,
@@ -58,8 +49,8 @@ struct options {
 	uint64_t packets; /* 0: until --seconds have passed, or a signal */
 	double seconds;
 	uint64_t rate; /* packets per second of all CPUs; 0: no limit */
-	uint32_t payload;
-	uint32_t frame_size;
+	uint64_t payload;
+	uint64_t frame_size;
 	uint32_t source; /* of flow 0; host byte order */
 	uint32_t dest;
 	uint8_t dest_mac[6];
@@ -73,8 +64,8 @@ struct sender {
 	int fd;
 	int error;
 	uint64_t sent;
-	uint64_t refused; /* the interface said no, after tc egress saw it */
-	/* sent + refused, shared with processes that map the --progress file */
+	uint64_t refused; /* of them: the interface said no, after tc egress saw it */
+	/* sent, shared with processes that map the --progress file */
 	volatile uint64_t *progress;
 	struct frame frames[BATCH];
 };
@@ -89,10 +80,7 @@ static void on_signal(int number)
 
 static double now(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec / 1e9;
+	return tool_clock(CLOCK_MONOTONIC);
 }
 
 static uint16_t ip_checksum(const struct iphdr *ip)
@@ -166,61 +154,6 @@ static int frames_map(struct options *opts)
 	return opts->frames == MAP_FAILED ? -ENOMEM : 0;
 }
 
-static int socket_open(const struct options *opts)
-{
-	struct sockaddr_ll addr = {
-		.sll_family = AF_PACKET,
-		.sll_ifindex = if_nametoindex(opts->interface),
-	};
-	int fd, error;
-
-	if (!addr.sll_ifindex)
-		return -ENODEV;
-	fd = socket(AF_PACKET, SOCK_RAW, 0);
-	if (fd < 0)
-		return -errno;
-	if (bind(fd, (void *)&addr, sizeof(addr))) {
-		error = -errno;
-		close(fd);
-		return error;
-	}
-	return fd;
-}
-
-/* Send @n frames, each exactly once. */
-static int send_batch(struct sender *s, struct mmsghdr *messages, int n)
-{
-	int done = 0;
-
-	while (done < n) {
-		int ret = sendmmsg(s->fd, messages + done, n - done, 0);
-
-		if (ret > 0) {
-			done += ret;
-			s->sent += ret;
-		} else if (ret < 0 && errno == ENOBUFS) {
-			done++;
-			s->refused++;
-		} else if (ret < 0 && errno != EINTR && errno != EAGAIN) {
-			return -errno;
-		}
-	}
-	*s->progress = s->sent + s->refused;
-	return 0;
-}
-
-static void pace(const struct options *opts, double start, uint64_t done)
-{
-	double due, ahead;
-
-	if (!opts->rate)
-		return;
-	due = start + (double)done * opts->n_cpus / opts->rate;
-	ahead = due - now();
-	if (ahead > 0)
-		usleep(ahead * 1e6);
-}
-
 static bool is_over(const struct options *opts, double start, uint64_t number)
 {
 	if (stopped || (opts->packets && number >= opts->packets))
@@ -251,10 +184,12 @@ static int send_all(struct sender *s)
 				break;
 			part_set(&parts[n], &s->frames[n], opts, number);
 		}
-		ret = send_batch(s, messages, n);
+		ret = packet_socket_send(s->fd, messages, n, &s->refused);
 		if (ret < 0)
 			return ret;
-		pace(opts, start, s->sent + s->refused);
+		s->sent += n;
+		*s->progress = s->sent;
+		pace((double)opts->rate / opts->n_cpus, start, s->sent);
 	}
 	return 0;
 }
@@ -306,7 +241,7 @@ static int run(const struct options *opts)
 		senders[i].opts = opts;
 		senders[i].index = i;
 		senders[i].progress = progress + i;
-		senders[i].fd = socket_open(opts);
+		senders[i].fd = packet_socket_open(opts->interface);
 		if (senders[i].fd < 0)
 			return senders[i].fd;
 	}
@@ -322,17 +257,18 @@ static int run(const struct options *opts)
 	}
 	printf("{\"packets\": %ju, \"bytes\": %ju, \"l2_bytes\": %ju, "
 	       "\"refused\": %ju, \"seconds\": %.3f}\n",
-	       (uintmax_t)(sent + refused),
-	       (uintmax_t)((sent + refused) *
-			   (each - sizeof(struct ether_header))),
-	       (uintmax_t)((sent + refused) * each), (uintmax_t)refused,
-	       now() - start);
+	       (uintmax_t)sent,
+	       (uintmax_t)(sent * (each - sizeof(struct ether_header))),
+	       (uintmax_t)(sent * each), (uintmax_t)refused, now() - start);
 	free(senders);
 	return error;
 }
 
-static int parse_cpus(char *list, struct options *opts)
+static int parse_cpus(const char *text, void *to)
 {
+	char *list = strdupa(text);
+	struct options *opts = to;
+
 	opts->n_cpus = 0;
 	for (char *one = strtok(list, ","); one; one = strtok(NULL, ",")) {
 		if (opts->n_cpus == MAX_CPUS)
@@ -342,78 +278,28 @@ static int parse_cpus(char *list, struct options *opts)
 	return opts->n_cpus ? 0 : -EINVAL;
 }
 
-static int parse_mac(const char *text, uint8_t mac[6])
+static int parse_mac(const char *text, void *to)
 {
+	uint8_t *mac = to;
+
 	return sscanf(text, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", &mac[0], &mac[1],
 		      &mac[2], &mac[3], &mac[4], &mac[5]) == 6 ?
 		       0 :
 		       -EINVAL;
 }
 
-static int parse_address(const char *text, uint32_t *ret_address)
+static int parse_address(const char *text, void *to)
 {
 	struct in_addr address;
 
 	if (inet_pton(AF_INET, text, &address) != 1)
 		return -EINVAL;
-	*ret_address = ntohl(address.s_addr);
+	*(uint32_t *)to = ntohl(address.s_addr);
 	return 0;
-}
-
-static int parse_option(int option, struct options *opts)
-{
-	switch (option) {
-	case 'i':
-		opts->interface = optarg;
-		return 0;
-	case 'f':
-		opts->flows = strtoull(optarg, NULL, 10);
-		return opts->flows ? 0 : -EINVAL;
-	case 'n':
-		opts->packets = strtoull(optarg, NULL, 10);
-		return 0;
-	case 'd':
-		opts->seconds = strtod(optarg, NULL);
-		return 0;
-	case 'r':
-		opts->rate = strtoull(optarg, NULL, 10);
-		return 0;
-	case 's':
-		opts->payload = strtoul(optarg, NULL, 10);
-		return opts->payload <= MAX_PAYLOAD ? 0 : -EINVAL;
-	case 'c':
-		return parse_cpus(optarg, opts);
-	case 'm':
-		return parse_mac(optarg, opts->dest_mac);
-	case 'S':
-		return parse_address(optarg, &opts->source);
-	case 'D':
-		return parse_address(optarg, &opts->dest);
-	case 'p':
-		opts->progress = optarg;
-		return 0;
-	case 'F':
-		opts->frames_file = optarg;
-		return 0;
-	case 'z':
-		opts->frame_size = strtoul(optarg, NULL, 10);
-		return 0;
-	default:
-		return -EINVAL;
-	}
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option longs[] = {
-		{ "interface", 1, NULL, 'i' },	{ "flows", 1, NULL, 'f' },
-		{ "packets", 1, NULL, 'n' },	{ "seconds", 1, NULL, 'd' },
-		{ "rate", 1, NULL, 'r' },	{ "payload", 1, NULL, 's' },
-		{ "cpus", 1, NULL, 'c' },	{ "mac", 1, NULL, 'm' },
-		{ "source", 1, NULL, 'S' },	{ "dest", 1, NULL, 'D' },
-		{ "progress", 1, NULL, 'p' },	{ "frames", 1, NULL, 'F' },
-		{ "frame-size", 1, NULL, 'z' }, { 0 },
-	};
 	struct sigaction action = { .sa_handler = on_signal };
 	struct options opts = {
 		.flows = 1,
@@ -423,16 +309,30 @@ int main(int argc, char **argv)
 		.dest_mac = { 2, 0xff, 0xff, 0xff, 0xff, 0xff },
 		.n_cpus = 1,
 	};
-	int option, ret;
+	const struct tool_option table[] = {
+		{ "interface", tool_read_text, &opts.interface },
+		{ "flows", tool_read_number, &opts.flows },
+		{ "packets", tool_read_number, &opts.packets },
+		{ "seconds", tool_read_real, &opts.seconds },
+		{ "rate", tool_read_number, &opts.rate },
+		{ "payload", tool_read_number, &opts.payload },
+		{ "cpus", parse_cpus, &opts },
+		{ "mac", parse_mac, opts.dest_mac },
+		{ "source", parse_address, &opts.source },
+		{ "dest", parse_address, &opts.dest },
+		{ "progress", tool_read_text, &opts.progress },
+		{ "frames", tool_read_text, &opts.frames_file },
+		{ "frame-size", tool_read_number, &opts.frame_size },
+		{ 0 },
+	};
+	int ret;
 
-	while ((option = getopt_long(argc, argv, "", longs, NULL)) != -1) {
-		if (parse_option(option, &opts)) {
-			fprintf(stderr, "flowgen: a bad option or value\n");
-			return 2;
-		}
-	}
-	if (!opts.interface) {
-		fprintf(stderr, "flowgen: --interface is needed\n");
+	if (tool_options_read(argc, argv, table))
+		return 2;
+	if (!opts.interface || !opts.flows || opts.payload > MAX_PAYLOAD) {
+		fprintf(stderr,
+			"flowgen: it needs --interface, flows, and %d bytes at most\n",
+			MAX_PAYLOAD);
 		return 2;
 	}
 	sigaction(SIGTERM, &action, NULL);

@@ -11,27 +11,12 @@
  * which removes them.
  */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <linux/if.h>
-#include <linux/if_tun.h>
-#include <poll.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
+#include "tun.h"
 
-#define NSEC_PER_SEC 1000000000LL
+#include <poll.h>
 
 enum { LATE_MS = 10, WAYS = 4 /* to and fro; then those of late frames */ };
-enum { FRAME_MAX = 2048, BURST = 64, QUEUE_MAX = 1 << 17, TX_QUEUE = 10000 };
+enum { FRAME_MAX = 2048, BURST = 64, QUEUE_MAX = 1 << 17 };
 
 struct frame {
 	struct frame *next;
@@ -49,32 +34,7 @@ struct way {
 
 static int64_t delay_ns;
 static uint32_t loss_ppm, late_ppm;
-static uint64_t random_state;
 static FILE *dropped; /* NULL: they are not written */
-
-static void fail(const char *what)
-{
-	fprintf(stderr, "relay: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
-}
-
-/* SplitMix: Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014 */
-static uint64_t next_random(void)
-{
-	uint64_t z = random_state += 0x9e3779b97f4a7c15ULL;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
-	return z ^ z >> 31;
-}
 
 static void write_words(FILE *file, const uint32_t *words, size_t n)
 {
@@ -109,43 +69,9 @@ static void write_dropped(const uint8_t *bytes, size_t len)
 		fail("cannot write");
 }
 
-static void enter_netns(const char *name)
-{
-	char path[256];
-	int fd;
-
-	snprintf(path, sizeof(path), "/run/netns/%s", name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || setns(fd, CLONE_NEWNET))
-		fail(path);
-	close(fd);
-}
-
-/* Its MAC address is random; the caller gives it another one. */
-static int make_tap(const char *netns, const char *name)
-{
-	struct ifreq request = { .ifr_flags = IFF_TAP | IFF_NO_PI };
-	int fd, any;
-
-	enter_netns(netns);
-	fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
-	if (fd < 0 || ioctl(fd, TUNSETIFF, &request))
-		fail("cannot make a TAP device");
-	any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	request.ifr_qlen = TX_QUEUE;
-	if (any < 0 || ioctl(any, SIOCSIFTXQLEN, &request))
-		fail("txqueuelen");
-	request.ifr_flags = IFF_UP;
-	if (ioctl(any, SIOCSIFFLAGS, &request))
-		fail("up");
-	close(any);
-	return fd;
-}
-
 static void add_frame(struct way *way, struct frame *frame, int64_t wait_ns)
 {
-	frame->due_ns = now_ns() + wait_ns;
+	frame->due_ns = now_ns(CLOCK_MONOTONIC) + wait_ns;
 	frame->next = NULL;
 	*way->last = frame;
 	way->last = &frame->next;
@@ -205,7 +131,7 @@ static void pass_frame(struct way *way)
 
 static void pass_frames(struct way ways[WAYS])
 {
-	const int64_t now = now_ns();
+	const int64_t now = now_ns(CLOCK_MONOTONIC);
 	struct way *next;
 
 	while ((next = find_next(ways)) && next->first->due_ns <= now)
@@ -216,7 +142,8 @@ static void pass_frames(struct way ways[WAYS])
 static int64_t wait_ns(struct way ways[WAYS])
 {
 	const struct way *next = find_next(ways);
-	const int64_t ns = next ? next->first->due_ns - now_ns() : -1;
+	const int64_t ns =
+		next ? next->first->due_ns - now_ns(CLOCK_MONOTONIC) : -1;
 
 	return next && ns < 0 ? 0 : ns;
 }
@@ -268,10 +195,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "relay: see the head of relay.c\n");
 		return 2;
 	}
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	prctl(PR_SET_TIMERSLACK, 1);
-	a = make_tap(argv[optind], argv[optind + 2]);
-	b = make_tap(argv[optind + 1], argv[optind + 2]);
+	be_a_link();
+	a = make_tun(argv[optind], argv[optind + 2], IFF_TAP);
+	b = make_tun(argv[optind + 1], argv[optind + 2], IFF_TAP);
 	puts("ready");
 	fflush(stdout);
 	relay(a, b);

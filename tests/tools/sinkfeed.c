@@ -15,18 +15,13 @@
  * Record n (from --first, or 0) has Bytes n + 1, and addresses and ports of its own for the first
  * 2^38 records, so that their receiver can tell each from all others.
  */
+#include "options.h"
+
 #include <netobs/netobs.h>
 #include <netobs/sink.h>
 
-#include <errno.h>
-#include <getopt.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 enum {
 	FLUSH_MS = 100,
@@ -54,10 +49,7 @@ static void note_term(int number)
 
 static double now(void)
 {
-	struct timespec at;
-
-	clock_gettime(CLOCK_MONOTONIC, &at);
-	return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
+	return tool_clock(CLOCK_MONOTONIC);
 }
 
 static void print_line(int level, const char *message, void *user)
@@ -135,21 +127,13 @@ static uint64_t pending(const struct feed *feed)
 
 /* ---- Times ----------------------------------------------------------------------- */
 
-static double cpu_time(void)
-{
-	struct timespec at;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
-	return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
-}
-
 /* Before a call of the library, and behind it. */
 static void begin_call(struct feed *feed)
 {
 	if (!feed->has_times)
 		return;
 	feed->called = now();
-	feed->called_cpu = cpu_time();
+	feed->called_cpu = tool_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static void end_call(struct feed *feed)
@@ -158,7 +142,7 @@ static void end_call(struct feed *feed)
 
 	if (!feed->has_times)
 		return;
-	cpu = cpu_time() - feed->called_cpu;
+	cpu = tool_clock(CLOCK_THREAD_CPUTIME_ID) - feed->called_cpu;
 	clock = now() - feed->called;
 	feed->longest = clock > feed->longest ? clock : feed->longest;
 	feed->longest_cpu = cpu > feed->longest_cpu ? cpu : feed->longest_cpu;
@@ -236,57 +220,20 @@ static void feed_all(struct feed *feed)
 
 /* ---- Options --------------------------------------------------------------------- */
 
-static int usage(void)
-{
-	fputs("usage: sinkfeed SPEC [--rate R] [--seconds S] [--records N] "
-	      "[--first N] [--drain S] [--stats N] "
-	      "[--times]\n",
-	      stderr);
-	return 2;
-}
-
 static bool parse(int argc, char **argv, struct feed *feed)
 {
-	static const struct option options[] = {
-		{ "rate", required_argument, NULL, 'r' },
-		{ "seconds", required_argument, NULL, 's' },
-		{ "records", required_argument, NULL, 'n' },
-		{ "first", required_argument, NULL, 'f' },
-		{ "stats", required_argument, NULL, 'a' },
-		{ "times", no_argument, NULL, 't' },
-		{ "drain", required_argument, NULL, 'd' },
+	const struct tool_option table[] = {
+		{ "rate", tool_read_real, &feed->rate },
+		{ "seconds", tool_read_real, &feed->seconds },
+		{ "records", tool_read_number, &feed->records },
+		{ "first", tool_read_number, &feed->first },
+		{ "stats", tool_read_number, &feed->stats },
+		{ "times", NULL, &feed->has_times },
+		{ "drain", tool_read_real, &feed->drain },
 		{ 0 },
 	};
-	int option;
 
-	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
-		switch (option) {
-		case 'r':
-			feed->rate = strtod(optarg, NULL);
-			break;
-		case 's':
-			feed->seconds = strtod(optarg, NULL);
-			break;
-		case 'n':
-			feed->records = strtoull(optarg, NULL, 10);
-			break;
-		case 'a':
-			feed->stats = strtoull(optarg, NULL, 10);
-			break;
-		case 't':
-			feed->has_times = true;
-			break;
-		case 'f':
-			feed->first = strtoull(optarg, NULL, 10);
-			break;
-		case 'd':
-			feed->drain = strtod(optarg, NULL);
-			break;
-		default:
-			return false;
-		}
-	}
-	if (optind != argc - 1)
+	if (tool_options_read(argc, argv, table) || optind != argc - 1)
 		return false;
 	feed->spec = argv[optind];
 	return true;
@@ -300,8 +247,10 @@ int main(int argc, char **argv)
 	double start = now(), opened, fed;
 	int err;
 
-	if (!parse(argc, argv, &feed))
-		return usage();
+	if (!parse(argc, argv, &feed)) {
+		fputs("sinkfeed: see the head of sinkfeed.c\n", stderr);
+		return 2;
+	}
 	signal(SIGTERM, note_term);
 	err = netobs_sink_open(feed.spec, &opts, &feed.sink);
 	if (err)

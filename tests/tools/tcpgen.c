@@ -11,26 +11,17 @@
  * on its way is behind the programs before the next segment of a connection is sent.
  */
 #define _GNU_SOURCE
+#include "packet_socket.h"
+
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
-#include <linux/if_packet.h>
 #include <net/ethernet.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/ip.h>
 #include <netinet/tcp.h>
 #include <sched.h>
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
 enum {
 	BATCH = 64,
@@ -104,35 +95,7 @@ struct generator {
 
 static double now(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec / 1e9;
-}
-
-static int bind_to(int fd, const char *interface)
-{
-	struct sockaddr_ll addr = {
-		.sll_family = AF_PACKET,
-		.sll_ifindex = if_nametoindex(interface),
-	};
-
-	if (!addr.sll_ifindex)
-		return -ENODEV;
-	return bind(fd, (void *)&addr, sizeof(addr)) ? -errno : 0;
-}
-
-static int socket_open(const char *interface, int *ret_fd)
-{
-	int err;
-
-	*ret_fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
-	if (*ret_fd < 0)
-		return -errno;
-	err = bind_to(*ret_fd, interface);
-	if (err)
-		close(*ret_fd);
-	return err;
+	return tool_clock(CLOCK_MONOTONIC);
 }
 
 static int namespace_enter(const char *path)
@@ -190,27 +153,6 @@ static size_t frame_set(struct frame *frame, const struct step *step,
 	return HEADERS + step->len;
 }
 
-/* Send @n frames, each exactly once. */
-static int send_frames(struct generator *gen, int end, struct mmsghdr *messages,
-		       int n)
-{
-	int done = 0;
-
-	while (done < n) {
-		int ret = sendmmsg(gen->fds[end], messages + done, n - done, 0);
-
-		if (ret > 0) {
-			done += ret;
-		} else if (ret < 0 && errno == ENOBUFS) {
-			done++;
-			gen->refused[end]++;
-		} else if (ret < 0 && errno != EINTR && errno != EAGAIN) {
-			return -errno;
-		}
-	}
-	return 0;
-}
-
 /* The same step of connections @first to @first + @n - 1. */
 static int send_step(struct generator *gen, const struct step *step,
 		     uint64_t first, int n)
@@ -228,7 +170,8 @@ static int send_step(struct generator *gen, const struct step *step,
 	gen->sent[step->from] += n;
 	gen->bytes[step->from] +=
 		n * (HEADERS + step->len - sizeof(struct ether_header));
-	return send_frames(gen, step->from, messages, n);
+	return packet_socket_send(gen->fds[step->from], messages, n,
+				  &gen->refused[step->from]);
 }
 
 static int send_steps(struct generator *gen, const struct step *steps,
@@ -243,15 +186,6 @@ static int send_steps(struct generator *gen, const struct step *steps,
 			err = send_step(gen, &steps[i], at, n);
 	}
 	return err;
-}
-
-static void pace(const struct options *opts, double start, uint64_t done)
-{
-	const double ahead =
-		opts->rate ? start + (double)done / opts->rate - now() : 0;
-
-	if (ahead > 0)
-		usleep(ahead * 1e6);
 }
 
 /* Connections below @closed have closed. @return how many have, or a negated errno */
@@ -276,7 +210,7 @@ static int64_t open_all(struct generator *gen)
 					 end - opts->open);
 			closed = end - opts->open;
 		}
-		pace(opts, start, end);
+		pace(opts->rate, start, end);
 	}
 	return err ?: (int64_t)closed;
 }
@@ -310,71 +244,39 @@ static int run(struct generator *gen)
 
 static int open_both(struct generator *gen)
 {
-	int err = socket_open(gen->opts.interface, &gen->fds[CLIENT]);
+	int err;
 
-	err = err ?: namespace_enter(gen->opts.peer);
-	return err ?: socket_open(gen->opts.peer_interface, &gen->fds[SERVER]);
-}
-
-static int parse_option(int option, struct options *opts)
-{
-	switch (option) {
-	case 'i':
-		opts->interface = optarg;
-		return 0;
-	case 'p':
-		opts->peer = optarg;
-		return 0;
-	case 'P':
-		opts->peer_interface = optarg;
-		return 0;
-	case 'n':
-		opts->connections = strtoull(optarg, NULL, 10);
-		return 0;
-	case 'o':
-		opts->open = strtoull(optarg, NULL, 10);
-		return 0;
-	case 'f':
-		opts->first = strtoull(optarg, NULL, 10);
-		return 0;
-	case 'r':
-		opts->rate = strtoull(optarg, NULL, 10);
-		return 0;
-	case 'h':
-		opts->hold = strtod(optarg, NULL);
-		return 0;
-	case 'F':
-		opts->is_flood = true;
-		return 0;
-	default:
-		return -EINVAL;
-	}
+	gen->fds[CLIENT] = packet_socket_open(gen->opts.interface);
+	if (gen->fds[CLIENT] < 0)
+		return gen->fds[CLIENT];
+	err = namespace_enter(gen->opts.peer);
+	if (err)
+		return err;
+	gen->fds[SERVER] = packet_socket_open(gen->opts.peer_interface);
+	return gen->fds[SERVER] < 0 ? gen->fds[SERVER] : 0;
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option longs[] = {
-		{ "interface", 1, NULL, 'i' },
-		{ "peer", 1, NULL, 'p' },
-		{ "peer-interface", 1, NULL, 'P' },
-		{ "connections", 1, NULL, 'n' },
-		{ "open", 1, NULL, 'o' },
-		{ "first", 1, NULL, 'f' },
-		{ "rate", 1, NULL, 'r' },
-		{ "hold", 1, NULL, 'h' },
-		{ "flood", 0, NULL, 'F' },
+	static struct generator gen;
+	struct options *opts = &gen.opts;
+	const struct tool_option table[] = {
+		{ "interface", tool_read_text, &opts->interface },
+		{ "peer", tool_read_text, &opts->peer },
+		{ "peer-interface", tool_read_text, &opts->peer_interface },
+		{ "connections", tool_read_number, &opts->connections },
+		{ "open", tool_read_number, &opts->open },
+		{ "first", tool_read_number, &opts->first },
+		{ "rate", tool_read_number, &opts->rate },
+		{ "hold", tool_read_real, &opts->hold },
+		{ "flood", NULL, &opts->is_flood },
 		{ 0 },
 	};
-	static struct generator gen;
-	int option, ret;
+	int ret;
 
-	while ((option = getopt_long(argc, argv, "", longs, NULL)) != -1) {
-		if (parse_option(option, &gen.opts)) {
-			fprintf(stderr, "tcpgen: a bad option or value\n");
-			return 2;
-		}
-	}
-	if (!gen.opts.interface || !gen.opts.peer || !gen.opts.peer_interface) {
+	if (tool_options_read(argc, argv, table))
+		return 2;
+	if (!opts->interface || !opts->peer || !opts->peer_interface) {
 		fprintf(stderr,
 			"tcpgen: --interface, --peer and --peer-interface are needed\n");
 		return 2;
