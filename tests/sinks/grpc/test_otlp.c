@@ -39,24 +39,6 @@ MODULE_TEST(call_is_an_export_of_logs)
 	assert_string_equal(f->host.logged, "");
 }
 
-MODULE_TEST(rejected_records_are_refused_and_the_rest_delivered)
-{
-	open_otlp(f, "", REPLY("\0\0\0\0\x09\x0a\x07\x08\x03\x12\x03odd"));
-	f->host.n_records = 10;
-	module_work_until_done(f);
-	assert_int_equal(f->collector.n_taken, 10);
-	assert_int_equal(f->host.refused, 3);
-	assert_int_equal(test_host_lines(&f->host), 1);
-	assert_non_null(strstr(f->host.logged,
-			       "refuses records permanently: partial success: "
-			       "odd; 3 are dropped"));
-	/* Of further ones there is no word. */
-	f->host.n_records = 30;
-	module_work_until_done(f);
-	assert_int_equal(f->host.refused, 6);
-	assert_int_equal(test_host_lines(&f->host), 1);
-}
-
 static const struct netobs_record *make_group(uint64_t n)
 {
 	static struct netobs_group_record group = {
@@ -67,19 +49,44 @@ static const struct netobs_record *make_group(uint64_t n)
 	return &group.record;
 }
 
+/* What the collector says of 10 records, and of 20 further ones, of which there is no word. */
+static void reject(struct module_fixture *f, const char *reply, size_t len,
+		   uint64_t refused, const char *logged)
+{
+	open_otlp(f, "", reply, len);
+	for (uint64_t n = 1; n < 3; n++) {
+		f->host.n_records = n == 1 ? 10 : 30;
+		module_work_until_done(f);
+		assert_int_equal(f->collector.n_rpcs, n);
+		assert_int_equal(f->host.refused, n * refused);
+		assert_int_equal(test_host_lines(&f->host), 1);
+		assert_non_null(strstr(f->host.logged, logged));
+	}
+}
+
+MODULE_TEST(rejected_records_are_refused_and_the_rest_delivered)
+{
+	reject(f, REPLY("\0\0\0\0\x09\x0a\x07\x08\x03\x12\x03odd"), 3,
+	       "refuses records permanently: partial success: odd; 3 are dropped");
+	assert_int_equal(f->collector.n_taken, 30);
+}
+
 /* A group is three data points: 7 rejected ones are of three groups. */
 MODULE_TEST(rejected_data_points_are_those_of_groups)
 {
 	f->host.make_other = make_group;
 	f->host.host.types = SINK_TYPE(GROUP);
-	open_otlp(f, "", REPLY("\0\0\0\0\x04\x0a\x02\x08\x07"));
-	f->host.n_records = 10;
-	module_work_until_done(f);
+	reject(f, REPLY("\0\0\0\0\x04\x0a\x02\x08\x07"), 3, "");
 	assert_string_equal(
 		f->collector.rpcs->path,
 		"/opentelemetry.proto.collector.metrics.v1.MetricsService/Export");
-	assert_int_equal(f->collector.n_taken, 30);
-	assert_int_equal(f->host.refused, 3);
+	assert_int_equal(f->collector.n_taken, 90);
+}
+
+MODULE_TEST(a_warning_refuses_nothing)
+{
+	reject(f, REPLY("\0\0\0\0\x07\x0a\x05\x12\x03old"), 0,
+	       "accepts records with a warning: old");
 }
 
 MODULE_TEST(no_more_are_refused_than_were_sent)
@@ -89,16 +96,6 @@ MODULE_TEST(no_more_are_refused_than_were_sent)
 	module_work_until_done(f);
 	assert_int_equal(f->host.refused, 10);
 	assert_int_equal(f->collector.n_rpcs, 1);
-}
-
-MODULE_TEST(a_warning_refuses_nothing)
-{
-	open_otlp(f, "", REPLY("\0\0\0\0\x07\x0a\x05\x12\x03old"));
-	f->host.n_records = 10;
-	module_work_until_done(f);
-	assert_int_equal(f->host.refused, 0);
-	assert_non_null(
-		strstr(f->host.logged, "accepts records with a warning: old"));
 }
 
 /* A server of something else, or an answer that is cut off. */

@@ -33,32 +33,6 @@ MODULE_TEST(answer_to_half_a_call_acknowledges_nothing)
 
 /* ---- Records that are refused ------------------------------------------------------- */
 
-TEST_WITH(failures_of_the_server_refuse_nothing, module_set_up, module_tear_down)
-{
-	static const char *const statuses[] = { "13", "2", "15" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(statuses); i++) {
-		struct module_fixture *f = *state;
-
-		f->collector.answer = ANSWER_STATUS;
-		f->collector.status = statuses[i];
-		module_open(f, "");
-		f->host.n_records = 200;
-		module_work_until_logged(f, "does not accept records");
-		assert_int_equal(f->host.acked, 0);
-		f->collector.answer = ANSWER_OK;
-		f->collector.is_unordered = true;
-		module_work_until_done(f);
-		assert_int_equal(f->collector.n_taken, 200);
-		assert_int_equal(f->host.refused, 0);
-		assert_int_equal(test_host_lines(&f->host), 2);
-		if (i + 1 < ARRAY_SIZE(statuses)) {
-			module_tear_down(state);
-			module_set_up(state);
-		}
-	}
-}
-
 /* @n_bad of @every are, and nothing else is missing, or comes twice. */
 static void refuse_some(struct module_fixture *f, const char *status,
 			uint64_t every, uint64_t n_bad)
@@ -82,19 +56,20 @@ static void refuse_some(struct module_fixture *f, const char *status,
 	assert_int_equal(test_host_lines(&f->host), 1);
 }
 
-MODULE_TEST(records_that_are_out_of_range_are_the_only_ones_missing)
+TEST_WITH(refused_records_are_the_only_ones_missing, module_set_up,
+	  module_tear_down)
 {
-	refuse_some(f, "11", 1000, 1);
-}
+	static const struct {
+		const char *status;
+		uint64_t every, n_bad;
+	} cases[] = { { "11", 1000, 1 }, { "3", 500, 1 }, { "3", 2500, 10 } };
 
-MODULE_TEST(records_that_are_invalid_are_the_only_ones_missing)
-{
-	refuse_some(f, "3", 500, 1);
-}
-
-MODULE_TEST(records_in_a_row_are_the_only_ones_missing)
-{
-	refuse_some(f, "3", 2500, 10);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		refuse_some(*state, cases[i].status, cases[i].every,
+			    cases[i].n_bad);
+		module_tear_down(state);
+		module_set_up(state);
+	}
 }
 
 /* ---- Slow collectors ----------------------------------------------------------------- */

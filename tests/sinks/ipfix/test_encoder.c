@@ -217,15 +217,6 @@ TEST(libfixbuf_reads_what_was_written)
 	assert_memory_equal(seen.mac, make_flow(0).src_mac, 6);
 }
 
-TEST(dialects_change_what_libfixbuf_reads)
-{
-	const struct layout_options options = { .is_extended = true, .pen = 4711 };
-	struct seen seen = send_and_read(&options);
-
-	assert_int_equal(seen.start, 1700000000123);
-	assert_int_equal(seen.flags, 0x1b);
-}
-
 /* ---- Sizes and numbers ------------------------------------------------------------ */
 
 TEST(each_record_and_template_fits_the_smallest_message)
