@@ -5,13 +5,14 @@ it, what tc redirects and NAT translates, parts of its way that are not observed
 addresses.
 """
 
+import itertools
 from dataclasses import replace
 
 from lib import bpf
 from lib import lab
 from lib import topology_actions
 from lib import topology_check
-from lib.topology import IN, OUT, Action, Burst, Flow, Tuple
+from lib.topology import IN, OUT, Action, Burst, Flow, Topology, Tuple
 from lib.topology_fixed import PACKETS, FixedTest
 
 CLONE_REDIRECT = 13
@@ -142,6 +143,15 @@ class Actions(FixedTest):
         (flow,) = self.topology.flows
         source = next(iter(router.addresses))
         router.snat[flow.flow] = replace(flow.flow, src=source, sport=40000)
+
+    def test_sent_to_an_ifb_that_is_observed(self):
+        for way, kind in itertools.product((IN, OUT), ("redirect", "mirror")):
+            with self.subTest(way=way, kind=kind):
+                self.topology = Topology(0)
+                _, hosts = self.row()
+                host = hosts[way == IN]
+                self.act(host.devices["eth0"], way, kind, self.ifb(host))
+                self.check(nodes=[host])
 
     def test_copied_on_its_way_out_of_its_host(self):
         made, (a, _) = self.row()
