@@ -130,7 +130,7 @@ class Stable(FixedTest):
 class Once(OnceTest):
     def count(self, where, names, send, *options):
         """@return packets of UDP in the records, their points, and the statistics"""
-        observer = Observer(self.lab, where, "--interval", "60", *options)
+        observer = Observer(self.lab, where, "--interval", "600", *options)
         observer.wait_attached(*((where, name) for name in names))
         send()
         result = observer.stop()
@@ -164,7 +164,7 @@ class Once(OnceTest):
         """One after the other, with the same name and tuple, by their link or with their namespace."""
         host, pod = self.lab.ns("host"), self.lab.ns("pod")
         watch = ["-i", "/v0/", "-i", f"netns:{pod.name}//eth0/"]
-        observer = Observer(self.lab, host, *watch, "--interval", "60").wait_attached()
+        observer = Observer(self.lab, host, *watch, "--interval", "600").wait_attached()
         for way in "link", "namespace", "link":
             self.lab.wire(pod, "eth0", ["192.0.2.1/24"], host, "v0", ["192.0.2.2/24"])
             observer.wait_attached((pod, "eth0"), (host, "v0"))
