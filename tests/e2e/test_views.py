@@ -15,7 +15,7 @@ from lib import traffic
 from lib.terminal import Terminal
 
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-HOME, SHOW, RED = "\x1b[H", "\x1b[?25h", "\x1b[1;31m"
+HOME, HIDE, SHOW, RED = "\x1b[H", "\x1b[?25l", "\x1b[?25h", "\x1b[1;31m"
 PORTS = (22, 80, 443)
 MANY = max(lab.sized(400_000), 100_000) # more than 32 MiB have room for
 
@@ -129,11 +129,19 @@ class Views(lab.WiredTest):
                 self.assertLessEqual(len(lines), 3 + len(PORTS) + 1)
                 self.assertEqual((0, ""), terminal.quit())
                 self.check_fits(terminal.screens(), rows, columns)
+                self.assertGreater(terminal.text().rfind(SHOW), terminal.text().rfind(HIDE))
                 if columns == 80:
                     self.assertIn("; 0 lost", lines[1])
                     self.assertIn("eth0, every 0.3 s", lines[0])
                     for line in lines:
                         self.note(line)
+
+    def test_more_rows_than_the_screen_has_are_left_out(self):
+        terminal = LiveTable(self.lab, self.a, 8, 80, "--by", "flow")
+        self.connect(30)
+        terminal.wait(lambda lines: any("192.0.2.2:" in line for line in lines), "flows")
+        self.assertEqual((0, ""), terminal.quit())
+        self.check_fits(terminal.screens(), 8, 80)
 
     def test_a_pause_keeps_the_screen_and_all_counts(self):
         terminal = LiveTable(self.lab, self.a, 24, 80, "--by", "proto")
