@@ -63,34 +63,26 @@ class Hostile(Host):
 class Ends(Hostile):
     """What a tracer leaves behind."""
 
-    def check_nothing_left(self, held):
-        self.assertEqual({kind for kind, _ in held}, set(KINDS))
-        for one in held:
-            lab.wait_for(lambda one=one: not is_there(*one), f"the end of {one}")
+    def test_stopped_or_killed_in_mid_trace_it_leaves_nothing(self):
+        for number, code in (signal.SIGINT, 0), (signal.SIGKILL, -signal.SIGKILL):
+            tracer = self.tracer()
+            held = objects(tracer.process.pid)
+            client, server = self.pair()
+            stop = threading.Event()
 
-    def test_killed_in_mid_trace_it_leaves_nothing(self):
-        tracer = self.tracer()
-        held = objects(tracer.process.pid)
-        client, server = self.pair()
-        stop = threading.Event()
-
-        def talk():
-            while not stop.is_set():
-                traffic.send(client, server, 10_000)
-        talker = threading.Thread(target=talk)
-        talker.start()
-        time.sleep(self.random.uniform(0, .5))
-        tracer.process.send_signal(signal.SIGKILL)
-        tracer.process.wait()
-        stop.set()
-        talker.join()
-        self.check_nothing_left(held)
-
-    def test_stopped_it_leaves_nothing(self):
-        tracer = self.tracer()
-        held = objects(tracer.process.pid)
-        tracer.stop()
-        self.check_nothing_left(held)
+            def talk(client=client, server=server, stop=stop):
+                while not stop.is_set():
+                    traffic.send(client, server, 10_000)
+            talker = threading.Thread(target=talk)
+            talker.start()
+            time.sleep(self.random.uniform(0, .5))
+            tracer.process.send_signal(number)
+            self.assertEqual(tracer.process.wait(60), code)
+            stop.set()
+            talker.join()
+            self.assertEqual({kind for kind, _ in held}, set(KINDS))
+            for one in held:
+                lab.wait_for(lambda one=one: not is_there(*one), f"the end of {one}")
 
 
 class Room(Hostile):
