@@ -137,14 +137,17 @@ class Answers(OutageTest):
         # What came late is measured again.
         return longest if self.gaps[-1] < WATCHDOG_S else longest + WATCHDOG_S
 
-    def run_case(self, kind, port, is_on_disk):
+    def run_case(self, kind, fault, is_on_disk):
+        if fault == "full":
+            self.lab.small_disk(self.disk, "1M")
+        port = self.silent_port() if fault == "silent" else self.AWAY
         self.case, self.minutes, self.gaps = (kind, port, is_on_disk), 5, []
         self.begin()
         idle = self.longest_answer(lambda: time.sleep(1))
         longest = {verb: lab.least(lambda verb=verb: self.longest_answer(
             lambda: self.reload_by(verb)), idle + ANSWER_S) for verb in ("reload", "signal")}
         longest["end"] = lab.least(self.longest_at_end, idle + ANSWER_S)
-        self.note(f"{kind}, port {port}, {'disk' if is_on_disk else 'memory'}: ms idle "
+        self.note(f"{kind}, {fault}, {'disk' if is_on_disk else 'memory'}: ms idle "
                   f"{idle * 1000:.0f}, " + ", ".join(
                       f"{verb} {took * 1000:.0f}" for verb, took in longest.items()) +
                   f"; WATCHDOG=1 after {min(self.gaps):.1f} s")
@@ -152,43 +155,15 @@ class Answers(OutageTest):
                               if took >= idle + ANSWER_S])
         self.assertLess(min(self.gaps), WATCHDOG_S)
 
-    def test_files_on_a_full_disk(self):
-        self.lab.small_disk(self.disk, "1M")
-        self.run_case("files", 0, False)
-
-    def test_files_of_ipfix_on_a_full_disk(self):
-        self.lab.small_disk(self.disk, "1M")
-        self.run_case("files of IPFIX", 0, False)
-
-    def test_json_away(self):
-        self.run_case("json", self.AWAY, False)
-
-    def test_json_silent(self):
-        self.run_case("json", self.silent_port(), True)
-
-    def test_ipfix_away(self):
-        self.run_case("ipfix", self.AWAY, True)
-
-    def test_ipfix_silent(self):
-        self.run_case("ipfix", self.silent_port(), False)
-
-    def test_http_away(self):
-        self.run_case("http", self.AWAY, False)
-
-    def test_http_silent(self):
-        self.run_case("http", self.silent_port(), True)
-
-    def test_grpc_away(self):
-        self.run_case("grpc", self.AWAY, True)
-
-    def test_grpc_silent(self):
-        self.run_case("grpc", self.silent_port(), False)
-
-    def test_kafka_away(self):
-        self.run_case("kafka", self.AWAY, True)
-
-    def test_kafka_silent(self):
-        self.run_case("kafka", self.silent_port(), False)
+# Where nobody listens, a collector that is connected and never reads, or a disk that is full; and whether records wait
+# on another disk.
+CASES = (("files", "full", False), ("files of IPFIX", "full", False),
+         ("json", "away", False), ("json", "silent", True), ("ipfix", "away", True), ("ipfix", "silent", False),
+         ("http", "away", False), ("http", "silent", True), ("grpc", "away", True), ("grpc", "silent", False),
+         ("kafka", "away", True), ("kafka", "silent", False))
+for case_ in CASES:
+    setattr(Answers, "test_" + "_".join(case_[:2]).replace(" ", "_"),
+            lambda self, case=case_: self.run_case(*case))
 
 
 class Slow(OutageTest):
