@@ -122,49 +122,33 @@ class Replay(lab.LabTest):
             sorted((r["TimeFlowStartMs"], r["TimeFlowEndMs"])
                    for r in result.records))
 
-    def test_link_types_of_pcap(self):
-        packets = conversation()
-        for kind, *more in (
-                (capfile.ETHERNET,), (capfile.RAW,), (capfile.SLL,),
-                (capfile.SLL2,), (capfile.LOOP,),
-                (capfile.NULL, capfile.AF_INET6_BSD),
-                (capfile.NULL, capfile.AF_INET6_FREEBSD),
-                (capfile.NULL, capfile.AF_INET6_DARWIN)):
-            data = [(at, capfile.link(kind, frame, *more))
-                    for at, frame in packets]
-            path = self.save(capfile.pcap(kind, data))
-            result = self.replay(path)
-            self.assert_truth(result, truth.sums(path))
-            self.assert_times(result, packets)
-            self.assertEqual(5, len(result.records))
-            for record in result.records:
-                self.assertNotIn("Interfaces", record)
-                self.assertEqual(kind == capfile.ETHERNET,
-                                 "DstMac" in record)
-            self.note(f"link type {kind} {more}: exact, times kept")
-
-    def test_orders_and_resolutions_of_pcap(self):
-        packets = conversation()
+    @staticmethod
+    def kinds_of_files(packets):
+        """(link type, unit of times in ns, file), of all link types, byte orders and resolutions"""
+        for kind, *more in ((capfile.ETHERNET,), (capfile.RAW,), (capfile.SLL,), (capfile.SLL2,), (capfile.LOOP,),
+                            (capfile.NULL, capfile.AF_INET6_BSD), (capfile.NULL, capfile.AF_INET6_FREEBSD),
+                            (capfile.NULL, capfile.AF_INET6_DARWIN)):
+            yield kind, 1, capfile.pcap(kind, [(at, capfile.link(kind, frame, *more)) for at, frame in packets])
         for order in "<>":
             for nanoseconds in (False, True):
-                path = self.save(capfile.pcap(capfile.ETHERNET, packets,
-                                              nanoseconds, order))
+                yield capfile.ETHERNET, 1, capfile.pcap(capfile.ETHERNET, packets, nanoseconds, order)
+            kinds = (capfile.ETHERNET, capfile.RAW, capfile.SLL2)[::-1 if order == "<" else 1]
+            for kind, digits in zip(kinds, (6, 9, 3)):
+                yield kind, 10 ** (9 - digits), capfile.pcapng(
+                    [(kind, digits)], [(at, 0, capfile.link(kind, frame)) for at, frame in packets], order)
+
+    def test_kinds_of_files(self):
+        packets = conversation()
+        for kind, unit, data in self.kinds_of_files(packets):
+            with self.subTest(kind=kind, unit=unit, magic=data[:4].hex()):
+                path = self.save(data)
                 result = self.replay(path)
                 self.assert_truth(result, truth.sums(path))
-                self.assert_times(result, packets)
-
-    def test_pcapng(self):
-        packets = conversation()
-        for order in "<>":
-            for kind in (capfile.ETHERNET, capfile.RAW, capfile.SLL2):
-                for digits in (6, 9, 3):
-                    path = self.save(capfile.pcapng(
-                        [(kind, digits)], [(at, 0, capfile.link(kind, frame))
-                                           for at, frame in packets], order))
-                    result = self.replay(path)
-                    self.assert_truth(result, truth.sums(path))
-                    self.assert_times(result, packets,
-                                      10 ** (9 - digits))
+                self.assert_times(result, packets, unit)
+                self.assertEqual(5, len(result.records))
+                for record in result.records:
+                    self.assertNotIn("Interfaces", record)
+                    self.assertEqual(kind == capfile.ETHERNET, "DstMac" in record)
 
     def test_cut_packets_count_in_full(self):
         packets = conversation()
@@ -260,14 +244,7 @@ class Replay(lab.LabTest):
                                              if sample.is_tcp and sample.l4 + 14 <= snap), found)
         self.note(f"{len(samples)} packets, snap lengths from 34 to 128: exact")
 
-    def test_standard_input(self):
-        data = capfile.pcap(capfile.ETHERNET, conversation())
-        path = self.save(data)
-        with open(path, "rb") as file:
-            result = self.replay("-", stdin=file)
-        self.assert_truth(result, truth.sums(path))
-
-    def test_compressed_files_are_piped(self):
+    def test_standard_input_and_compressed_files(self):
         plain = self.save(capfile.pcap(capfile.ETHERNET, conversation()), "plain.pcap")
         for tool, suffix in (("gzip", "gz"), ("zstd", "zst"), ("xz", "xz")):
             with self.subTest(tool):
@@ -279,6 +256,8 @@ class Replay(lab.LabTest):
                 with subprocess.Popen([tool, "-dc", path], stdout=subprocess.PIPE) as pipe:
                     result = self.replay("-", stdin=pipe.stdout)
                 self.assert_truth(result, truth.sums(plain))
+        with open(plain, "rb") as file:
+            self.assert_truth(self.replay("-", stdin=file), truth.sums(plain))
 
     def test_several_files_are_one_run(self):
         packets = conversation()
