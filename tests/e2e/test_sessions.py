@@ -6,10 +6,8 @@ know: their processes, counters and how it ended.
 Who talks to whom, and how, is random.
 """
 
-import array
 import collections
 import contextlib
-import functools
 import json
 import os
 import re
@@ -18,7 +16,6 @@ import socket
 import struct
 import subprocess
 import tempfile
-import threading
 import time
 
 from lib import lab
@@ -101,9 +98,7 @@ class SessionTest(lab.LabTest):
         self.assertEqual({key: one for key, one in found.items() if key not in known}, {})
         self.assertEqual(set(known) - set(found), set())
         for where, note in known.items():
-            for field in set(note) - {"key", "changed_hands"}:
-                if note.get("changed_hands") and not self.features["session_io"]:
-                    continue
+            for field in set(note) - {"key"}:
                 self.assertEqual(found[where].get(field), note[field],
                                  (field, note, found[where]))
 
@@ -124,172 +119,6 @@ def ask(sock, notes, **more):
     notes.add(sock, **more)
     receive(sock, 5)
     sock.close()
-
-
-def send_fd(channel, fd):
-    channel.sendmsg([b"f"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))])
-
-
-def recv_socket(channel):
-    data, ancillary, _, _ = channel.recvmsg(1, socket.CMSG_SPACE(4))
-    if not data:
-        return None
-    return socket.socket(fileno=array.array("i", ancillary[0][2])[0])
-
-
-def accept_in_turn(name, listener, notes):
-    rename(name)
-    while True:
-        answer(listener.accept()[0], notes)
-
-
-def answer_passed(name, channel, notes):
-    rename(name)
-    while (sock := recv_socket(channel)) is not None:
-        answer(sock, notes, changed_hands=True)
-
-
-def accept_and_pass(name, listener, channels):
-    rename(name)
-    while True:
-        for channel in channels:
-            sock = listener.accept()[0]
-            send_fd(channel, sock.fileno())
-            sock.close()
-
-
-def answer_as(name, sock, notes):
-    rename(name)
-    answer(sock, notes, changed_hands=True)
-
-
-def accept_and_fork(name, listener, notes):
-    rename(name)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    n = 0
-    while True:
-        sock = listener.accept()[0]
-        n += 1
-        child(answer_as, f"{name}-{n}", sock, notes)
-        sock.close()
-
-
-class Servers:
-    """Ways to serve, each at its port."""
-
-    WORKERS = 30
-
-    def __init__(self, notes, random):
-        self.notes, self.random = notes, random
-        self.pids = []
-        self.ports = [self.take_turns(), self.share_port(), self.pass_on(), self.fork()]
-
-    def start(self, *work):
-        self.pids.append(child(*work))
-
-    def listen(self, **options):
-        protocol = self.random.choice(talkers.kinds_of_tcp())
-        listener = talkers.listen(("127.0.0.1", 0), protocol, **options)
-        return listener, listener.getsockname()[1]
-
-    def take_turns(self):
-        listener, port = self.listen()
-        for i in range(self.WORKERS):
-            self.start(accept_in_turn, f"turn-{i}", listener, self.notes)
-        return port
-
-    def share_port(self):
-        listener, port = self.listen(reuse_port=True)
-        listeners = [listener] + [
-            talkers.listen(("127.0.0.1", port), listener.proto, reuse_port=True)
-            for _ in range(self.WORKERS - 1)]
-        for i, one in enumerate(listeners):
-            self.start(accept_in_turn, f"share-{i}", one, self.notes)
-        return port
-
-    def pass_on(self):
-        listener, port = self.listen()
-        channels = []
-        for i in range(self.WORKERS):
-            ours, theirs = socket.socketpair()
-            self.start(answer_passed, f"passed-{i}", theirs, self.notes)
-            channels.append(ours)
-        self.start(accept_and_pass, "pass", listener, channels)
-        return port
-
-    def fork(self):
-        listener, port = self.listen()
-        self.start(accept_and_fork, "fork", listener, self.notes)
-        return port
-
-    def stop(self):
-        kill(self.pids)
-
-
-def connect_and_ask(name, port, notes, uid, connect):
-    rename(name)
-    if uid:
-        os.setuid(uid)
-    ask(connect(("127.0.0.1", port)), notes)
-
-
-def ask_in_thread(name, port, notes, _uid, connect):
-    def work():
-        ask(connect(("127.0.0.1", port)), notes, Tid=threading.get_native_id())
-
-    way = talkers.work_in_thread if int(name[-1]) % 2 else talkers.work_after_main
-    way([name, f"{name}-t"], work)
-
-
-def ask_passed(name, channel, notes):
-    rename(name)
-    ask(recv_socket(channel), notes, changed_hands=True)
-
-
-def connect_and_pass(name, port, notes, _uid, connect):
-    ours, theirs = socket.socketpair()
-    other = child(ask_passed, f"{name}-got", theirs, notes)
-    rename(name)
-    with connect(("127.0.0.1", port)) as sock:
-        send_fd(ours, sock.fileno())
-    join([other])
-
-
-def connect_and_fork(name, port, notes, _uid, connect):
-    sock = connect(("127.0.0.1", port))
-    other = child(ask_passed_down, f"{name}-son", sock, notes)
-    sock.close()
-    join([other])
-
-
-def ask_passed_down(name, sock, notes):
-    rename(name)
-    ask(sock, notes, changed_hands=True)
-
-
-def ask_itself(name, _port, notes, _uid, _connect):
-    rename(name)
-    ask(talkers.connect_to_itself("127.0.0.1"), notes)
-
-
-SHELL = """
-exec 3<>/dev/tcp/127.0.0.1/$1; printf hello >&3; read -N 5 -u 3 answer
-inode=$(stat -L -c %i /proc/self/ns/net) socket=$(readlink /proc/$$/fd/3) found=
-# The list may skip a socket while others come and go.
-until [[ $found ]]; do list=$(</proc/net/tcp); while read -r _ local remote _ _ _ _ _ _ node _; do
-    [[ $socket = "socket:[$node]" ]] || continue
-    printf '{"key": [%d, %d, %d], "Pid": %d, "Process": "bash", "Uid": 0}\\n' \
-        $inode 0x${local#*:} 0x${remote#*:} $$ >&4
-    found=yes
-    break
-done <<<"$list"; done
-"""
-
-
-def become_shell(_name, port, notes, _uid, _connect):
-    os.dup2(notes.file.fileno(), 4)
-    os.set_inheritable(4, True) # if it was 4 before
-    os.execv("/bin/bash", ["bash", "-c", SHELL, "talk", str(port)])
 
 
 # ---- Containers -------------------------------------------------------------------------
@@ -326,38 +155,38 @@ def contain(name, notes, clients):
     join([child(run_inside, name, notes, clients)])
 
 
-class Who(SessionTest):
-    CLIENTS = (connect_and_ask, connect_and_ask, ask_in_thread, connect_and_pass,
-               connect_and_fork, become_shell, ask_itself)
+class Talks(talkers.TalkTest):
+    HAS_ODD_NAMES = True
+    kinds_of_tcp = talkers.kinds_of_tcp()
 
     def test_each_end_has_its_process(self):
-        count = lab.sized(400)
-        with self.netns:
-            sessions = Sessions(self)
-            pids, kinds = [], collections.Counter()
-            for i in range(count):
-                if i % 100 == 0: # other ports: with a busy CPU, 400 connections take minutes
-                    servers = Servers(self.notes, self.random)
-                    self.addCleanup(servers.stop)
-                work = self.random.choice(self.CLIENTS)
-                kinds[work.__name__] += 1
-                protocol = self.random.choice(talkers.kinds_of_tcp())
-                to = functools.partial(talkers.connect, protocol=protocol)
-                pids.append(child(work, f"client-{i}", self.random.choice(servers.ports),
-                                  self.notes, self.random.choice((0, 0, 1234)), to))
-                if len(pids) > 16:
-                    join(pids[:1])
-                    del pids[:1]
-            join(pids)
-        processes = {note["Pid"] for note in self.notes.read()}
-        self.note(f"{dict(kinds)}, {len(processes)} processes")
-        self.assertGreaterEqual(len(processes), 500 if not lab.is_shrunk() else 50)
-        ends = 2 * count - kinds["ask_itself"]
-        lab.wait_for(lambda: len(self.here(sessions.records())) >= ends, "records")
-        records, totals = sessions.stop()
-        self.assertEqual(totals["lost"], 0)
-        self.check_notes(records, ends)
+        """And the thread that used it last; ended ones, of which each has one record."""
+        self.wire_all()
+        places = [self.host, *self.containers]
+        for ns in places:
+            ns.acknowledge_at_once()
+            ns.sysctl("ipv4/tcp_tw_reuse", 0)
+        inodes = {ns.inode for ns in places}
+        sessions = Sessions(self)
+        self.talk_at_random()
+        notes, threads, ids = self.notes.read(), self.notes.threads(), self.notes.thread_ids()
+        keys = {key for key in notes if key[0] == socket.IPPROTO_TCP}
 
+        def own():
+            return [one for one in sessions.records() if one["NetnsInode"] in inodes]
+        lab.wait_for(lambda: len(own()) >= len(keys), "records")
+        _, totals = sessions.stop()
+        self.assertEqual(totals["lost"], 0)
+        found = {(6, *(one[name] for name in ("SrcAddr", "SrcPort", "DstAddr", "DstPort"))): one for one in own()}
+        self.assertEqual((len(own()), set(found)), (len(keys), keys))
+        for key, one in found.items():
+            self.assertEqual((one["Pid"], one["Process"], one["Uid"], one.get("Thread")),
+                             (*notes[key], threads[key]), one)
+            self.assertIn(ids[key], (None, one["Tid"]), one)
+        self.note(f"{len(keys)} ends")
+
+
+class Who(SessionTest):
     def test_processes_of_containers(self):
         """Their process IDs are the host's, and their ports are the same as in other namespaces."""
         # They outlive the observer: no other test gets a namespace with the inode of one.

@@ -102,10 +102,8 @@ def kinds_of_tcp():
     return 0, IPPROTO_MPTCP
 
 
-def listen(address, protocol, **options):
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
-    if options.get("reuse_port"):
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+def listen(address, protocol):
+    sock = socket.socket(family(address[0]), socket.SOCK_STREAM, protocol)
     sock.bind(address)
     sock.listen(1000)
     return sock
@@ -119,7 +117,7 @@ def accept(listener, has_address=True):
 
 
 def connect(address, protocol):
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
+    sock = socket.socket(family(address[0]), socket.SOCK_STREAM, protocol)
     sock.connect(address)
     return sock
 
@@ -134,6 +132,10 @@ def connect_to_itself(address, kind=socket.SOCK_STREAM, port=0):
 
 
 # ---- Threads of a process ---------------------------------------------------------------
+
+def nothing():
+    """Between a question and its answer."""
+
 
 def work_in_main(names, work):
     rename(names[0])
@@ -171,6 +173,7 @@ def work_in_fork(names, work):
 
 
 WAYS_TO_WORK = (work_in_main, work_in_thread, work_after_main, work_in_fork)
+NOBODY = 65534
 PARTS_OF_NAMES = [bytes([byte]) for byte in b"abcXYZ019 [](){}\"'\\,;:=%-_./\xff\xc3"] + \
     [character.encode() for character in "\u00e4\u20ac\U0001f600"]
 
@@ -268,7 +271,8 @@ class Notes:
         here = sock.getsockname()
         line = [PROTOCOLS[sock.type], plain(local or here[0]), here[1], plain(host), port,
                 os.getpid(), command(), os.getuid(),
-                f"iou-wrk-{threading.get_native_id()}" if worker else thread()]
+                f"iou-wrk-{threading.get_native_id()}" if worker else thread(),
+                None if worker else threading.get_native_id()]
         os.write(self.file.fileno(), (json.dumps(line) + "\n").encode())
 
     def lines(self):
@@ -283,6 +287,10 @@ class Notes:
         """(protocol, address, port, peer's address, its port) -> name, or None. Of TCP."""
         return {tuple(line[:5]): line[8] for line in self.lines()
                 if line[0] == socket.IPPROTO_TCP}
+
+    def thread_ids(self):
+        """The same of their numbers. None: it is a worker's."""
+        return {tuple(line[:5]): line[9] for line in self.lines()}
 
     def users(self):
         """(protocol, address, port, peer's address, its port) -> {pid}
@@ -335,11 +343,19 @@ def serve_passed(sock, notes):
     join([pid])
 
 
+def serve_next(listener, notes, work, has_address):
+    sock = accept(listener, has_address)
+    work(sock, notes)
+    sock.close()
+
+
 def serve_tcp(listener, notes, works):
+    """Two of three connections; processes that have the listener, too, accept the others."""
     for i, work in enumerate(works):
-        sock = accept(listener, has_address=i % 2)
-        work(sock, notes)
-        sock.close()
+        if i % 3 == 2:
+            join([child(serve_next, listener, notes, serve_one, i % 2)])
+        else:
+            serve_next(listener, notes, work, i % 2)
 
 
 def serve_udp(sock, notes, count, ready):
@@ -351,13 +367,15 @@ def serve_udp(sock, notes, count, ready):
         serve_one(sock, notes)
 
 
-def ask_tcp(address, port, notes, between):
-    sock = socket.create_connection((address, port))
+def ask_tcp(address, port, notes, between, protocol=0, user=0):
+    os.setresuid(user, user, 0)
+    sock = connect((address, port), protocol)
     sock.sendall(b"hello")
     between()
     sock.recv(5, socket.MSG_WAITALL)
     notes.add(sock)
     sock.close()
+    os.setresuid(0, 0, 0) # to leave the namespace
 
 
 def ask_by_ring(address, port, notes, between, by_worker):
@@ -382,7 +400,7 @@ def ask_and_exec(address, port, notes, _between):
     here, peer = sock.getsockname(), sock.getpeername()
     line = json.dumps([6, here[0], here[1], peer[0], peer[1]])[:-1]
     os.execv("/bin/bash", ["bash", "-c", "printf hello >&$0; read -N 5 -u $0 answer; "
-                           "printf '%s, %d, \"bash\", 0, null]\\n' \"$2\" $$ >&$1",
+                           "printf '%s, %d, \"bash\", 0, null, %d]\\n' \"$2\" $$ $$ >&$1",
                            str(sock.fileno()), str(notes.file.fileno()), line])
 
 
@@ -411,6 +429,7 @@ class TalkTest(lab.LabTest):
     """A host and containers. Who talks with whom, and how, is random."""
     CONTAINERS = 3
     HAS_ODD_NAMES = False  # of any bytes, and that change while a socket is used
+    kinds_of_tcp = (0,)  # protocols
 
     def setUp(self):
         super().setUp()
@@ -436,8 +455,7 @@ class TalkTest(lab.LabTest):
             hosts += [(container, f"10.0.{i}.2"), (container, f"2001:db8:{i}::2")]
         for ns, address in hosts:
             with ns or self.host:
-                listener = socket.create_server((address, 0), family=family(address),
-                                                backlog=100)
+                listener = listen((address, 0), self.random.choice(self.kinds_of_tcp))
                 sock = socket.socket(family(address), socket.SOCK_DGRAM)
                 sock.bind((address, 0))
             works = [self.random.choice((serve_one, serve_by_fork, serve_passed))
@@ -471,7 +489,7 @@ class TalkTest(lab.LabTest):
             asker = self.host
             local = address if ns is None else address[:-1] + "1"
         names = [name, f"{name}-thread"]
-        way, between = self.random.choice(WAYS_TO_WORK), lambda: None
+        way, between = self.random.choice(WAYS_TO_WORK), nothing
         if self.HAS_ODD_NAMES and self.has_io:
             names = [random_name(self.random) for _ in names]
             if self.random.random() < .3:
@@ -481,7 +499,11 @@ class TalkTest(lab.LabTest):
         elif kind == "udp":
             work = ask_udp, address, port, self.notes, local, i % 2
         else:
-            work = ask_and_exec if self.has_io and i == 0 else ask_tcp
+            may_change_user = way is work_in_main and between is nothing
+            work = functools.partial(ask_tcp, protocol=self.random.choice(self.kinds_of_tcp),
+                                     user=self.random.choice((0, NOBODY)) if may_change_user else 0)
+            if self.has_io and i == 0:
+                work = ask_and_exec
             if self.has_io and self.has_ring and self.random.random() < .3:
                 work = functools.partial(ask_by_ring, by_worker=self.random.random() < .5)
             work = work, address, port, self.notes, between
