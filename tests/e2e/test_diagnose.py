@@ -232,8 +232,8 @@ class TwoHosts(Diagnose):
         parts = []
         for host, some in ("a", lines[::2]), ("a", lines[1::2]), ("b", lab.read(second.path).splitlines(True)):
             parts += "-r", self.lab.path(f"part-{len(parts)}")
-            lab.write(parts[-1], "".join(line.replace("{", f'{{"HostId":"{host}","AgentIP":"192.0.2.9",', 1)
-                                         for line in some))
+            named = f'{{"HostId":"1","HostName":"{host}","AgentIP":"192.0.2.9",'
+            lab.write(parts[-1], "".join(line.replace("{", named, 1) for line in some))
         return self.verdict(Run(self, "-o", "json", "--for", FOR_S, *parts).wait())
 
     def check_output(self, records):

@@ -213,14 +213,15 @@ unsigned int record_hosts_find(struct record_hosts *hosts, size_t file,
 			       const char *line)
 {
 	const struct json_value json = json_parse(line);
-	char name[sizeof(hosts->names[0])], id[40], agent[48];
+	char name[sizeof(hosts->names[0])], id[40], host[64], agent[48];
 	unsigned int i = 0;
 
 	json_get_text(json, "HostId", id, sizeof(id));
+	json_get_text(json, "HostName", host, sizeof(host));
 	json_get_text(json, "AgentIP", agent, sizeof(agent));
 	if (!*id)
 		snprintf(id, sizeof(id), "%zu", file);
-	snprintf(name, sizeof(name), "%s %s", id, agent);
+	snprintf(name, sizeof(name), "%s %s %s", id, host, agent);
 	while (i < hosts->n && strcmp(hosts->names[i], name) != 0)
 		i++;
 	if (i == hosts->n && i < RECORD_HOSTS_MAX)

@@ -54,9 +54,9 @@ bool record_read_alert(const char *line, struct netobs_alert *ret_alert);
 
 enum { RECORD_HOSTS_MAX = NETOBS_DIAGNOSIS_HOSTS_MAX };
 
-/* Hosts whose records are in files: their HostId, or the file, and their AgentIP. */
+/* Hosts whose records are in files: their HostId, or the file, and HostName and AgentIP, as containers share HostId. */
 struct record_hosts {
-	char names[RECORD_HOSTS_MAX][96];
+	char names[RECORD_HOSTS_MAX][160];
 	unsigned int n;
 };
 
