@@ -29,6 +29,7 @@ table ip turned {{
     }}
 }}
 """
+REFUSE_ANSWERS = "table ip out { chain input { type filter hook input priority 0; tcp flags & syn == syn drop; }; }"
 REFUSE = "table ip out {{ chain output {{ type filter hook output priority 0; {what} drop; }}; }}"
 ENTRY = ("-A -p tcp -s 203.0.{net}.{host} -d 203.0.113.1 --sport {port} --dport 9 -t 600 --state ESTABLISHED"
          " -u SEEN_REPLY,ASSURED\n")
@@ -239,6 +240,18 @@ class Turns(Trace):
         self.network.client.run("nft", "-f", "-", input=REFUSE.format(what="ct state new ip daddr 203.0.113.9"))
         self.fill_conntrack(self.network.client)
         self.check_refused()
+
+    def test_a_handshake_goes_on_if_the_own_filter_drops_the_answer(self):
+        self.network.client.run("nft", "-f", "-", input=REFUSE_ANSWERS)
+        each = self.trace(self.network.client)
+        with self.network.client, socket.socket() as end:
+            end.settimeout(2.5)
+            self.assertRaises(TimeoutError, end.connect, self.network.address)
+        records = [one for one in each.stop() if one["Kind"] == "connect"]
+        self.assertEqual(len({(one["Seq"], one["TimeNs"]) for one in records}), 1, records)
+        self.assertGreaterEqual(records[-1]["Attempts"], 2, records)
+        self.assertGreaterEqual(records[-1]["Drops"], records[-1]["Attempts"], records)
+        self.assertNotIn("InAfterNs", records[-1])
 
     # ---- Who does not read ----
 

@@ -374,7 +374,7 @@ static bool is_kept_back(struct turn_half *half, const struct journey_event *eve
 	return half->is_sender_here;
 }
 
-/* The answer to a SYN, so the handshake takes another attempt. */
+/* The answer to a SYN: the handshake takes another attempt, also if the answer came to this host. */
 static void count_answer_drop(struct turn_half *half,
 			      const struct journey_event *event)
 {
@@ -383,6 +383,8 @@ static void count_answer_drop(struct turn_half *half,
 	if (!connect || connect->turn.direction == half->direction)
 		return;
 	connect->changed_ns = event->step.time_ns;
+	if (connect->half->is_sender_here)
+		connect->turn.in_ns = 0;
 	count_drop(&connect->turn, half, 1, event);
 }
 

@@ -137,8 +137,9 @@ static void note_tuple(struct turn_half *half,
 static bool is_harmless_cause(const char *cause)
 {
 	static const char *const causes[] = {
-		"TCP_OLD_DATA", "TCP_OFOMERGE",		"TCP_RFC7323_PAWS",
-		"TCP_OLD_ACK",	"TCP_RFC7323_PAWS_ACK", "TCP_OLD_SEQUENCE"
+		"TCP_OLD_DATA",	    "TCP_OFOMERGE", "TCP_OFO_DROP",
+		"TCP_RFC7323_PAWS", "TCP_OLD_ACK",  "TCP_RFC7323_PAWS_ACK",
+		"TCP_OLD_SEQUENCE"
 	};
 
 	if (strncmp(cause, DROP_CAUSE_PREFIX, strlen(DROP_CAUSE_PREFIX)) != 0)
