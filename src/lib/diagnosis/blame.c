@@ -323,6 +323,23 @@ static uint64_t blamed_on(const struct netobs_verdict *verdict, uint8_t place,
 	return 0;
 }
 
+/* A lossy link leaves others a larger share, but not more bytes. */
+static bool have_others_grown(const struct account *account)
+{
+	const struct evidence *evidence = account->evidence;
+	const struct talk *talk = account->talk;
+	const double before_ns =
+		(double)max_i64(talk->since_ns - talk->before_ns, 1);
+	const double now_ns = (double)(talk->until_ns - talk->since_ns);
+
+	for (int end = 0; end < ENDS; end++)
+		if (evidence_is_full(evidence, end) &&
+		    (double)evidence->others[end][1] / now_ns >
+			    2 * (double)evidence->others[end][0] / before_ns)
+			return true;
+	return false;
+}
+
 /* What the parts of the network do not tell by themselves. */
 static void refine_network(const struct account *account,
 			   struct netobs_verdict *verdict)
@@ -341,9 +358,10 @@ static void refine_network(const struct account *account,
 	    (verdict->cause == NETOBS_CAUSE_DELAY ||
 	     verdict->cause == NETOBS_CAUSE_REORDERING))
 		verdict->cause = NETOBS_CAUSE_LINK;
-	if (is_full && (verdict->cause == NETOBS_CAUSE_DELAY ||
-			(verdict->cause == NETOBS_CAUSE_LOSS &&
-			 delay * 10 > verdict->blamed_ns)))
+	if (is_full &&
+	    (verdict->cause == NETOBS_CAUSE_DELAY ||
+	     (verdict->cause == NETOBS_CAUSE_LOSS &&
+	      (delay * 10 > verdict->blamed_ns || have_others_grown(account)))))
 		verdict->cause = NETOBS_CAUSE_QUEUE;
 	else if (verdict->cause == NETOBS_CAUSE_LOSS && account->n_whole &&
 		 2 * account->large_ns > account->lost_ns)

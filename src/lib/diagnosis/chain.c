@@ -76,7 +76,9 @@ static void wait_in_slices(struct walk *walk, int sender,
 
 	memset(rest.limit_ns, 0, sizeof(rest.limit_ns));
 	for (const struct message *slice = message + 1;
-	     slice < end && message_is_of_tuple(slice, message); slice++) {
+	     slice < end && message_is_of_tuple(slice, message) &&
+	     slice->time_ns < walk->turn->end_ns;
+	     slice++) {
 		if (!slice->s || slice->s->kind != NETOBS_TURN_SLICE ||
 		    slice->from != sender ||
 		    slice->s->record.time_ns < message->s->end_ns)
@@ -129,7 +131,7 @@ static void give_unknown(struct walk *walk, int receiver, int64_t ns)
 	const struct netobs_host *host = &evidence->sums[receiver];
 	const int64_t much_ns = (talk->until_ns - talk->since_ns) / 10;
 
-	if (walk->account->stopped_ns > much_ns)
+	if (2 * walk->account->stopped_ns > much_ns)
 		give(walk, process_place(receiver), NETOBS_CAUSE_STOPPED, ns);
 	else if (evidence->cpu_ns[receiver] > much_ns && !host->listen_overflows)
 		give(walk, host_place(receiver), NETOBS_CAUSE_CPU, ns);

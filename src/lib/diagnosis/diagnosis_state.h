@@ -194,6 +194,8 @@ struct account {
 	int64_t large_ns; /* of lost_ns, by messages of which no large packet arrived as before */
 	uint32_t largest[ENDS]; /* the largest range from each end that arrived before */
 	const struct netobs_turn *drops_of[ENDS]; /* that an end's host dropped in the window as it sent it; NULL: none */
+	const struct netobs_turn *drops_at[ENDS]; /* that it dropped as it received it */
+	int64_t queued_ns[ENDS][2]; /* the mean wait of messages from each end in their host's queue; before, and now */
 	int64_t stopped_ns; /* how long the server's process was stopped in the window */
 	uint32_t n_whole; /* messages of the window that lost nothing */
 	/* Turns of the window with a last answer: what the client did until its next connection is not known. */
@@ -201,9 +203,10 @@ struct account {
 	struct stream_sums {
 		uint64_t out, in; /* bytes that left and arrived, all in all */
 		uint64_t again;	  /* that were sent once more */
-	} streams[ENDS];	  /* by sender */
-	uint64_t bytes[2];	  /* of streams: before, and now */
-	int64_t first_ns;	  /* of streams: the first slice begins */
+		uint64_t out_now, in_now; /* in the window */
+	} streams[ENDS];		  /* by sender */
+	uint64_t bytes[2];		  /* of streams: before, and now */
+	int64_t first_ns; /* of streams: the first slice begins */
 };
 
 /** Add time to a part. */

@@ -142,7 +142,8 @@ static int (*choose_rule(const struct talk *talk))(struct account *account)
 	if (slices.turns[1] >= 10 ||
 	    (slices.turns[0] >= 10 && slices.busy_ns[0] < before_ns / 4))
 		return turns_make;
-	if (slices.busy_ns[1] > now_ns / 2 && slices.messages[0] >= 10)
+	if (slices.busy_ns[1] > now_ns / 2 && slices.messages[0] >= 10 &&
+	    slices.messages[1])
 		return ways_make;
 	if (slices.busy_ns[1] > now_ns / 2 ||
 	    (slices.busy_ns[0] > before_ns / 4 && slices.all_ns[1] > now_ns / 4))
@@ -169,28 +170,55 @@ static uint64_t stopped_in(const struct netobs_turn *turn)
 	       turn->thread_ns[NETOBS_TURN_THINKING][NETOBS_THREAD_STOP];
 }
 
-/* What messages tell of others: how large packets were before, and whether the server's process is stopped now. */
+/* The sender's host queues messages, and may drop them. */
+static void add_sent(struct account *account, const struct message *message,
+		     uint32_t n[ENDS][2])
+{
+	const bool is_now = message->time_ns >= account->talk->since_ns;
+	const struct netobs_turn *s = message->s;
+	const int end = message->from;
+
+	if (is_now && account_dropped(s))
+		account->drops_of[end] = s;
+	account->queued_ns[end][is_now] +=
+		(int64_t)min_u64(s->part_ns[NETOBS_JOURNEY_QDISC], INT32_MAX);
+	n[end][is_now]++;
+}
+
+/* How large packets were before, and whether the server's process is stopped now. */
+static void add_received(struct account *account, const struct message *message)
+{
+	const struct netobs_turn *r = message->r;
+	uint32_t *largest = &account->largest[message->from];
+
+	if (message->time_ns < account->talk->since_ns)
+		*largest = (uint32_t)max_u64(*largest, r->largest_in);
+	else if (account_dropped(r))
+		account->drops_at[!message->from] = r;
+	if (message->time_ns >= account->talk->since_ns && message->from == CLIENT)
+		account->stopped_ns += (int64_t)min_u64(stopped_in(r), INT32_MAX);
+}
+
+/* What messages tell of others. */
 static void find_common(struct account *account)
 {
 	const struct talk *talk = account->talk;
+	uint32_t n[ENDS][2] = { { 0 } };
 
 	for (uint32_t i = 0; i < talk->n; i++) {
 		const struct message *message = &talk->messages[i];
-		uint32_t *largest = &account->largest[message->from];
 
-		if (message->s && message->time_ns >= talk->since_ns &&
-		    message->time_ns < talk->until_ns &&
-		    account_dropped(message->s))
-			account->drops_of[message->from] = message->s;
-
-		if (message->r && message->time_ns < talk->since_ns)
-			*largest = (uint32_t)max_u64(*largest,
-						     message->r->largest_in);
-		else if (message->r && message->from == CLIENT &&
-			 message->time_ns < talk->until_ns)
-			account->stopped_ns += (int64_t)min_u64(
-				stopped_in(message->r), INT32_MAX);
+		if (message->time_ns >= talk->until_ns)
+			continue;
+		if (message->s && message->s->kind != NETOBS_TURN_CONNECT)
+			add_sent(account, message, n);
+		if (message->r)
+			add_received(account, message);
 	}
+	for (int end = 0; end < ENDS; end++)
+		for (int is_now = 0; is_now < 2; is_now++)
+			account->queued_ns[end][is_now] /=
+				(int64_t)max_u64(n[end][is_now], 1);
 }
 
 static int judge_turns(struct talk *talk, struct netobs_verdict *verdict)

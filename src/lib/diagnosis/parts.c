@@ -94,9 +94,14 @@ void account_drop(struct account *account, struct turn *turn, int end,
 							     host_place(end);
 
 	note_drops(account, turn, record);
-	/* Without a carrier, there is no qdisc. */
-	if (cause == NETOBS_CAUSE_QDISC && turn->is_now &&
-	    account->evidence->sums[end].carrier_changes)
+	/*
+	 * Without a carrier, there is no qdisc, and a veth drops what comes from its peer. What waited for it may
+	 * come when the socket is closed.
+	 */
+	if ((cause == NETOBS_CAUSE_QDISC ||
+	     strstr(record->drop_function, "dev_forward") ||
+	     strstr(record->drop_cause, "NO_SOCKET")) &&
+	    turn->is_now && account->evidence->sums[end].carrier_changes)
 		account_give(account, turn, account_between(account, !end),
 			     NETOBS_CAUSE_LINK, ns);
 	else
@@ -116,11 +121,15 @@ static uint64_t lost_bytes(const struct account *account, int sender,
 {
 	const struct stream_sums *sums = &account->streams[sender];
 	const uint64_t came = r ? r->in_bytes : 0;
-	const bool has_lost = sums->again && sums->out > sums->in &&
-			      2 * (sums->out - sums->in) >= sums->again;
+	const bool has_lost = sums->again &&
+			      ((sums->out > sums->in &&
+				2 * (sums->out - sums->in) >= sums->again) ||
+			       2 * sums->in_now < sums->out_now);
 
 	if (account->is_ways)
-		return s->sent_bytes - min_u64(s->sent_bytes, s->bytes);
+		return r && r->in_bytes > r->bytes ?
+			       0 :
+			       s->sent_bytes - min_u64(s->sent_bytes, s->bytes);
 	if (s->kind != NETOBS_TURN_SLICE)
 		return s->out_bytes > came ? s->out_bytes - came : 0;
 	return has_lost ? max_u64(1, s->sent_bytes -
@@ -156,6 +165,15 @@ static void give_lost(struct account *account, struct turn *turn, int sender,
 		     is_link ? NETOBS_CAUSE_LINK : NETOBS_CAUSE_LOSS, ns);
 }
 
+/* Datagrams of IPv6 have no identification: its host may have dropped it. */
+static bool is_unknown(const struct account *account, const struct turn *turn,
+		       int sender, const struct netobs_turn *s,
+		       const struct netobs_turn *r)
+{
+	return turn->is_now && !r && s->protocol == IPPROTO_UDP && !s->ip_id &&
+	       account->drops_at[!sender];
+}
+
 void account_loss(struct account *account, struct turn *turn, int sender,
 		  const struct netobs_turn *s, const struct netobs_turn *r,
 		  int64_t ns)
@@ -174,6 +192,9 @@ void account_loss(struct account *account, struct turn *turn, int sender,
 			     NETOBS_CAUSE_LOSS, ns);
 	else if (there && there >= lost)
 		account_drop(account, turn, !sender, r, ns);
+	else if (lost && is_unknown(account, turn, sender, s, r))
+		account_drop(account, turn, !sender, account->drops_at[!sender],
+			     ns);
 	else if (lost)
 		give_lost(account, turn, sender, s, r, ns);
 	else if (turn->is_now && has_link_changed(account))
@@ -274,7 +295,8 @@ static void give_writer(struct account *account, struct turn *turn, int sender,
 	account_threads(account, turn, sender, NETOBS_CAUSE_THINKS, s,
 			NETOBS_TURN_WRITING, idle);
 	account_give(account, turn, host_place(sender), NETOBS_CAUSE_CPU, late);
-	if (s->part_ns[NETOBS_JOURNEY_QDISC] > NSEC_PER_MSEC)
+	if (s->part_ns[NETOBS_JOURNEY_QDISC] > NSEC_PER_MSEC ||
+	    account->queued_ns[sender][turn->is_now] > NSEC_PER_MSEC)
 		account_give(account, turn, host_place(sender),
 			     NETOBS_CAUSE_QDISC, other - late);
 	else if (other - late > NSEC_PER_MSEC)
@@ -282,6 +304,14 @@ static void give_writer(struct account *account, struct turn *turn, int sender,
 	else
 		account_give(account, turn, host_place(sender),
 			     NETOBS_CAUSE_STACK, other - late);
+}
+
+/* Once the process has written a message, TCP does not wait for it, as if it were idle until it sends once more. */
+static int64_t idle_of(const struct netobs_turn *s, int64_t ns)
+{
+	return s->kind == NETOBS_TURN_MESSAGE && s->written_ns ?
+		       min_i64(ns, max_i64(0, s->written_ns - s->record.time_ns)) :
+		       ns;
 }
 
 void account_limits(struct account *account, struct turn *turn, int sender,
@@ -300,6 +330,8 @@ void account_limits(struct account *account, struct turn *turn, int sender,
 		account->unlimited_ns += ns;
 	for (int i = 0; i < NETOBS_TURN_LIMITS; i++) {
 		limits[i] = whole ? scaled(ns, s->limit_ns[i], whole) : 0;
+		if (i == NETOBS_TURN_IDLE)
+			limits[i] = idle_of(s, limits[i]);
 		rest -= limits[i];
 	}
 	give_writer(account, turn, sender, s, r, limits[NETOBS_TURN_IDLE],

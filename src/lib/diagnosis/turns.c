@@ -348,14 +348,19 @@ static void sum_streams(struct account *account)
 		const struct message *message = &talk->messages[i];
 		const struct netobs_turn *s = message->s, *r = message->r;
 		struct stream_sums *sums = &account->streams[message->from];
+		const bool is_now = message->time_ns >= talk->since_ns &&
+				    message->time_ns < talk->until_ns;
 
 		if (s && s->kind == NETOBS_TURN_SLICE) {
 			sums->out += s->out_bytes;
+			sums->out_now += is_now ? s->out_bytes : 0;
 			sums->again += s->sent_bytes -
 				       min_u64(s->sent_bytes, s->bytes);
 		}
-		if (r && r->kind == NETOBS_TURN_SLICE)
+		if (r && r->kind == NETOBS_TURN_SLICE) {
 			sums->in += r->in_bytes;
+			sums->in_now += is_now ? r->in_bytes : 0;
+		}
 	}
 }
 
@@ -393,7 +398,7 @@ static void divide_limits(struct account *account, struct turn *turn,
 
 	busy.limit_ns[NETOBS_TURN_IDLE] = 0;
 	for (int limit = 0; limit < NETOBS_TURN_LIMITS; limit++)
-		ns += (int64_t)busy.limit_ns[limit];
+		ns += (int64_t)min_u64(busy.limit_ns[limit], 60 * NSEC_PER_SEC);
 	account_limits(account, turn, sender, &busy, r, ns);
 }
 
@@ -405,8 +410,11 @@ static void divide_sent(struct account *account, struct turn *turn,
 		divide_limits(account, turn, sender, s, r);
 	else if (turn->is_now && !(s->record.has & NETOBS_TURN_HAS_LIMITS))
 		account->unlimited_ns += s->end_ns - s->record.time_ns;
-	account_loss(account, turn, sender, s, r,
-		     part_of(s, NETOBS_JOURNEY_RECOVERY));
+	/* What arrived twice, and not late, was sent once more for nothing. */
+	if (!r || r->in_bytes <= r->bytes ||
+	    part_of(r, NETOBS_JOURNEY_GAP) > NSEC_PER_MSEC || account_dropped(r))
+		account_loss(account, turn, sender, s, r,
+			     part_of(s, NETOBS_JOURNEY_RECOVERY));
 	account_give(account, turn, host_place(sender), NETOBS_CAUSE_QDISC,
 		     part_of(s, NETOBS_JOURNEY_QDISC));
 	account_give(account, turn, account_between(account, !sender),
