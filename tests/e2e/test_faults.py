@@ -19,7 +19,7 @@ from lib.fault_kinds import KINDS
 
 AT_ONCE = 2
 READY_S = 10 # from the end of the window to the verdict
-LEAST = {"place": .85, "cause": .75, "no other place at certain": 1, "controls without an alarm": .99,
+LEAST = {"place": .85, "cause": .80, "no other place at certain": 1, "controls without an alarm": .99,
          "flow of the culprit": .98, "process of the culprit": .95, "clock within its bound": 1}
 SURE = "no other place at certain"
 
