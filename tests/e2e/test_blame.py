@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Cost: 30
+# Alone: what other tests do to CPUs and queues is a fault, too.
 """netobsctl diagnose names what was done to a connection: some faults that chance chooses, and none.
 
 e2e.faults has them all.
