@@ -328,20 +328,26 @@ CASE(a_thread_is_stopped_by_a_signal)
 	assert_true(ns[NETOBS_THREAD_SLEEP] > 0);
 }
 
-CASE(a_thread_that_is_stopped_already_is_known_to_be)
+/* From now on. @return since when */
+static int64_t assert_is_stopped(struct fixture *f)
 {
 	uint64_t ns[NETOBS_THREAD_STATES];
-	int64_t from_ns;
+	const int64_t from_ns = clock_boot_ns();
 
-	assert_int_equal(kill(f->worker.pid, SIGSTOP), 0);
-	await(state_of(f->worker.pid) == 'T');
-	watch(f);
-	from_ns = clock_boot_ns();
 	usleep(1000);
 	get_times(f, from_ns, clock_boot_ns(), ns);
 	assert_int_equal(ns[NETOBS_THREAD_RUN] + ns[NETOBS_THREAD_WAIT] +
 				 ns[NETOBS_THREAD_SLEEP],
 			 0);
+	return from_ns;
+}
+
+CASE(a_thread_that_is_stopped_already_is_known_to_be)
+{
+	assert_int_equal(kill(f->worker.pid, SIGSTOP), 0);
+	await(state_of(f->worker.pid) == 'T');
+	watch(f);
+	assert_is_stopped(f);
 }
 
 /* As if the ring had had no room for a change. */
@@ -376,12 +382,7 @@ CASE(a_thread_is_known_to_be_stopped_after_a_change_is_lost)
 	lose_a_change();
 	assert_false(threads_time(f->threads, (uint32_t)f->worker.pid,
 				  before_ns, clock_boot_ns(), ns));
-	from_ns = clock_boot_ns();
-	usleep(1000);
-	get_times(f, from_ns, clock_boot_ns(), ns);
-	assert_int_equal(ns[NETOBS_THREAD_RUN] + ns[NETOBS_THREAD_WAIT] +
-				 ns[NETOBS_THREAD_SLEEP],
-			 0);
+	from_ns = assert_is_stopped(f);
 	assert_int_equal(kill(f->worker.pid, SIGCONT), 0);
 	await(state_of(f->worker.pid) == 'S');
 	get_times(f, from_ns, clock_boot_ns(), ns);
