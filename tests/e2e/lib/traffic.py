@@ -60,6 +60,27 @@ def send(sender, receiver, size):
     receive(receiver, size)
 
 
+def send_awake(sender, receiver, size):
+    """
+    As the only task of a CPU, which never sleeps: what a timer sends or drops for this connection interrupts no
+    process 1 there, for which some hosts run no tracing program.
+    """
+    cpus, rest, got = os.sched_getaffinity(0), memoryview(bytes(size)), 0
+    for end in (sender, receiver):
+        end.setblocking(False)
+    try:
+        os.sched_setaffinity(0, {max(cpus)})
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        while got < size:
+            with contextlib.suppress(BlockingIOError):
+                rest = rest[sender.send(rest):]
+            with contextlib.suppress(BlockingIOError):
+                got += len(receiver.recv(size))
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        os.sched_setaffinity(0, cpus)
+
+
 def exchange(client, server, sizes):
     """Over a connection: requests and answers of these sizes, in turn."""
     for size in sizes:
