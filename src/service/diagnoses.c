@@ -103,8 +103,9 @@ static bool begin(struct diagnoses *all, const struct netobs_alert *alert)
 	const struct netobs_diagnosis_opts opts = { sizeof(opts), RECORDS_MAX };
 	const struct diagnose_config *config = &all->config;
 	const int64_t due_ms = now_ms() + config->for_ms;
+	/* What remains of twice the time is for the alert, which may be late, and for the sinks. */
 	struct diagnosed one = { *alert, NULL, due_ms,
-				 due_ms + config->for_ms - LATE_MS };
+				 due_ms + config->for_ms * 4 / 5 };
 
 	if (!array_reserve(&all->list, all->n, &all->capacity, sizeof(one), 4) ||
 	    netobs_diagnosis_new(&opts, &one.diagnosis))

@@ -292,7 +292,7 @@ TEST(without_turns_it_is_given_up_and_counted)
 
 	alert(all, 1);
 	turn(all, 2);
-	for (int i = 0; i < 9; i++)
+	for (int i = 0; i < 8; i++)
 		pass(all, 1000);
 	assert_int_equal(fake.diagnoses, 1);
 	pass(all, 1000);
@@ -313,7 +313,7 @@ TEST(more_turns_are_waited_for_within_twice_the_time)
 	alert(all, 1);
 	turn(all, 1);
 	fake.missing = NETOBS_MISSING_TURNS;
-	for (int i = 0; i < 9; i++)
+	for (int i = 0; i < 8; i++)
 		pass(all, 1000);
 	assert_int_equal(got.n, 0);
 	pass(all, 1000);
