@@ -131,10 +131,7 @@ void turn_end_unread(struct turn_half *half, int64_t now_ns)
 	struct turn_message *slice = half->slice;
 
 	if (half->open)
-		turn_add_span(half->open->unread, &half->open->n_unread,
-			      max_i64(half->unread_ns,
-				      half->open->turn.record.time_ns),
-			      now_ns);
+		turn_add_unread(half->open, half->unread_ns, now_ns);
 	if (slice) {
 		const int64_t from =
 			max_i64(half->unread_ns, slice->turn.record.time_ns);
@@ -161,6 +158,9 @@ static void take_read(struct turn_half *half, const struct journey_event *event)
 	own->doing = TURN_READS;
 	turn_open(half, event->offset, now_ns);
 	turn_stamp_bytes(half, STAMP_READ, event);
+	/* A process that has read a part may write, which ends the message. */
+	if (half->unread_ns && half->open)
+		turn_add_unread(half->open, half->unread_ns, now_ns);
 	if (half->unread_ns && half->reach[STAMP_READ] >= half->reach[STAMP_READY])
 		turn_end_unread(half, now_ns);
 }

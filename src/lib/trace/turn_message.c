@@ -24,8 +24,21 @@ int64_t *turn_stamp_at(struct netobs_turn *turn, enum turn_stamp stamp)
 void turn_add_span(struct turn_span *spans, uint32_t *n, int64_t from_ns,
 		   int64_t until_ns)
 {
-	if (*n < TURN_SPANS && until_ns > from_ns)
+	if (until_ns > from_ns && *n && spans[*n - 1].until_ns == from_ns)
+		spans[*n - 1].until_ns = until_ns;
+	else if (until_ns > from_ns && *n < TURN_SPANS)
 		spans[(*n)++] = (struct turn_span){ from_ns, until_ns };
+}
+
+void turn_add_unread(struct turn_message *message, int64_t since_ns,
+		     int64_t until_ns)
+{
+	const uint32_t n = message->n_unread;
+
+	turn_add_span(message->unread, &message->n_unread,
+		      n ? max_i64(since_ns, message->unread[n - 1].until_ns) :
+			  since_ns,
+		      until_ns);
 }
 
 /* ---- The journey of the last byte --------------------------------------------------------- */
@@ -83,15 +96,20 @@ void turn_fill_journey(struct turn_message *message,
 
 /* ---- Threads ------------------------------------------------------------------------------- */
 
-/* @return whether the states are known of all spans */
+/* Bytes of the message before may have waited earlier. @return whether the states are known of all spans */
 static bool add_spans(struct netobs_turn *turn, enum netobs_turn_phase phase,
 		      uint32_t tid, const struct turn_span *spans, uint32_t n,
 		      const struct turns_ops *ops)
 {
 	uint64_t ns[NETOBS_THREAD_STATES];
 
-	for (uint32_t i = 0; i < n && spans[i].until_ns > spans[i].from_ns; i++) {
-		if (!tid || !ops->thread_time(ops->ctx, tid, spans[i].from_ns,
+	for (uint32_t i = 0; i < n; i++) {
+		const int64_t from_ns =
+			max_i64(spans[i].from_ns, turn->record.time_ns);
+
+		if (spans[i].until_ns <= from_ns)
+			continue;
+		if (!tid || !ops->thread_time(ops->ctx, tid, from_ns,
 					      spans[i].until_ns, ns))
 			return false;
 		for (int state = 0; state < NETOBS_THREAD_STATES; state++)
@@ -291,9 +309,7 @@ static void add_rest(struct turn_message *copy, int64_t now_ns)
 	struct netobs_turn *turn = &copy->turn;
 
 	if (half->unread_ns)
-		turn_add_span(copy->unread, &copy->n_unread,
-			      max_i64(half->unread_ns, turn->record.time_ns),
-			      now_ns);
+		turn_add_unread(copy, half->unread_ns, now_ns);
 	if (!half->has_limits || turn->sent_ns)
 		return;
 	for (int limit = 0; limit < NETOBS_TURN_LIMITS; limit++)

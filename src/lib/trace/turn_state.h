@@ -99,9 +99,13 @@ TAILQ_HEAD(turn_messages, turn_message);
 /** @return the member of a stamp */
 int64_t *turn_stamp_at(struct netobs_turn *turn, enum turn_stamp stamp);
 
-/** Add a span of time, unless there are TURN_SPANS. */
+/** Add a span of time, or extend the last one that ends at @from_ns, unless there are TURN_SPANS. */
 void turn_add_span(struct turn_span *spans, uint32_t *n, int64_t from_ns,
 		   int64_t until_ns);
+
+/** Bytes could be read, @since_ns, and have not all been read before @until_ns. */
+void turn_add_unread(struct turn_message *message, int64_t since_ns,
+		     int64_t until_ns);
 
 /** Set what the journey tells of the last byte, which it has. */
 void turn_fill_journey(struct turn_message *message,

@@ -891,6 +891,42 @@ CASE(messages_that_are_not_read_have_a_record_each_second)
 	assert_true(START_NS + server->until_ns - end_ns < 1100LL * MS);
 }
 
+/* Two messages come at once. The process answers the first one before it reads the second one. */
+CASE(threads_are_known_while_a_part_is_unread)
+{
+	struct host *server = &world->hosts[1];
+	int64_t ready_ns, read_ns[2], at;
+	uint32_t n = 0;
+
+	begin(world);
+	at = world->ends[0];
+	ready_ns = come(world, 1, 0, world->now_ns + 3 * MS, at, at + 150, 0);
+	add(world, 1, 0, NETOBS_TRACE_SEGMENT, ready_ns, at, at + 150);
+	add(world, 1, 0, NETOBS_TRACE_READY, ready_ns, at, at + 150);
+	read_ns[0] = ready_ns + some_us(100000);
+	read_ns[1] = read_ns[0] + MS + some_us(100000);
+	add(world, 1, 0, NETOBS_TRACE_READ, read_ns[0], at, at + 100);
+	add(world, 1, 1, NETOBS_TRACE_SEND, read_ns[0] + US, 0, 10);
+	add(world, 1, 0, NETOBS_TRACE_READ, read_ns[1], at + 100, at + 150);
+	server->until_ns = read_ns[1] + 20000LL * MS;
+	run_hosts(world);
+	for (uint32_t i = 0; i < server->n_got; i++) {
+		const struct netobs_turn *turn = &server->got[i];
+		const bool is_second = turn->offset != at;
+		const uint64_t *states = turn->thread_ns[NETOBS_TURN_READING];
+
+		if (turn->direction || turn->kind != NETOBS_TURN_MESSAGE ||
+		    !(turn->record.has & NETOBS_TURN_HAS_END))
+			continue;
+		n++;
+		assert_int_equal(turn->bytes, is_second ? 50 : 100);
+		assert_int_equal(since_start(turn->read_ns), read_ns[is_second]);
+		assert_int_equal(states[NETOBS_THREAD_STOP],
+				 read_ns[is_second] - ready_ns);
+	}
+	assert_int_equal(n, 2);
+}
+
 /* @return the record of the same message; NULL: the host has left it out */
 static const struct netobs_turn *find_same(const struct host *host,
 					   const struct netobs_turn *turn)
