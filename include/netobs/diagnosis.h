@@ -5,13 +5,13 @@
  * that the tracers of one host or of both made of it. A verdict says what takes longer than before: the
  * client's process, its host, the network, the server's host, or the server's process.
  *
- * The time is divided into *turns*: from a request's first byte written to the next one. Each moment of a turn
- * belongs to one *part*, by the way of the last byte of the request and of the answer, so the parts add up
- * to the turn. A part is to blame for the time that it takes beyond its *norm*. The norm is the most that it
- * took in a turn before, or that a verdict says which was added.
+ * A *turn* lasts from the first byte of a request that is written to that of the next request. Each moment of it
+ * belongs to the *part* in which the last byte of the request, and then that of the answer, is, so the parts add up
+ * to the turn. The *norm* of a part is the most that it took in a turn before, and a fifth more. A part is to blame
+ * for the time beyond its norm, or, if that is more, for a rise of its mean that chance does not explain.
  *
- * It does not use the kernel: records may come from a tracer, or from a file by netobs_record_parse(). One
- * thread at a time may use a diagnosis. No function blocks.
+ * A diagnosis does not use the kernel: records may come from a tracer, or from a file by netobs_record_parse().
+ * One thread at a time may use it. No function blocks.
  */
 #ifndef NETOBS_DIAGNOSIS_H
 #define NETOBS_DIAGNOSIS_H
@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-/** Whose part it is. The client is the end that opened the connection. */
+/** Where a part of the time is spent. The client is the end that opened the connection. */
 enum netobs_verdict_place {
 	NETOBS_PLACE_NONE = 0, /**< nothing takes longer than before */
 	NETOBS_PLACE_CLIENT_PROCESS = 1,
@@ -33,7 +33,7 @@ enum netobs_verdict_place {
 	NETOBS_PLACE_NETWORK = 3,
 	NETOBS_PLACE_SERVER_HOST = 4,
 	NETOBS_PLACE_SERVER_PROCESS = 5,
-	/** The network or the other host: only one host has records, which do not show more. */
+	/** The network or the other host: only one host has records, and they cannot tell these apart. */
 	NETOBS_PLACE_BEYOND = 6,
 	NETOBS_PLACES
 };
@@ -42,7 +42,7 @@ enum netobs_verdict_place {
 enum netobs_verdict_cause {
 	NETOBS_CAUSE_NONE = 0,
 	/* Of a process: */
-	NETOBS_CAUSE_THINKS = 1, /**< it runs or sleeps before it writes */
+	NETOBS_CAUSE_THINKS = 1, /**< it runs or sleeps between reading and writing */
 	NETOBS_CAUSE_READS = 2, /**< bytes can be read, and it does not read them */
 	NETOBS_CAUSE_STOPPED = 3, /**< a signal, a debugger or a freezer stops it */
 	NETOBS_CAUSE_ACCEPT =
@@ -69,13 +69,14 @@ enum netobs_verdict_cause {
 
 /** How sure a verdict is. */
 enum netobs_certainty {
-	/** Two causes of like size, too few turns, no time before, or evidence is missing. */
+	/** There are two causes of about the same size, too few turns, or no time before, or evidence is missing. */
 	NETOBS_NOT_SURE = 0,
-	/** It has two fifths of the increase, or nothing but a difference of times shows it. */
+	/** The place has two fifths of the increase, with ten turns before and in the window. Thinking, the stack,
+	 *  delay and reordering are likely at most, since only a difference of times shows them. */
 	NETOBS_LIKELY = 1,
-	/** It has three fifths of the increase, there were ten turns before, and a record shows it: a drop, a stop,
-	 *  a wait for a CPU, unread bytes, a carrier that changed, or bytes that left one host and did not arrive
-	 *  at the other. */
+	/** The place has three fifths of the increase, with ten turns before and in the window, no evidence is missing
+	 *  that could name another place, and a record shows it: a drop, a stop, a wait for a CPU, unread bytes, a
+	 *  full buffer, a carrier that changed, or bytes that left one host and did not arrive at the other. */
 	NETOBS_CERTAIN = 2,
 	NETOBS_CERTAINTIES
 };
@@ -93,7 +94,7 @@ enum netobs_verdict_missing {
 	NETOBS_MISSING_CLOCK =
 		1 << 8, /**< a bound of the clocks: they jumped, or no packet went both ways */
 	NETOBS_MISSING_RECORDS =
-		1 << 9 /**< some of many turns only, or more than max_turns */
+		1 << 9 /**< only some of the turns have records, or there were more than max_turns */
 };
 
 #define NETOBS_VERDICT_PARTS_MAX 24
@@ -103,10 +104,10 @@ struct netobs_verdict_part {
 	uint8_t place; /**< enum netobs_verdict_place */
 	uint8_t cause; /**< enum netobs_verdict_cause */
 	uint8_t reserved[6];
-	uint64_t now_ns; /**< the mean of turns in the window; of streams, in a second */
-	uint64_t before_ns; /**< the mean of turns before */
-	uint64_t most_ns; /**< the most that it took in a turn before, which is the norm */
-	uint64_t blamed_ns; /**< time of the window that it took beyond the norm */
+	uint64_t now_ns; /**< mean of the turns in the window; of streams, of a second */
+	uint64_t before_ns; /**< mean of the turns before, or as a norm says */
+	uint64_t most_ns; /**< the most that it took in a turn before; the norm is a fifth more */
+	uint64_t blamed_ns; /**< time of the window that it is to blame for */
 };
 
 /** The judgement of what one client and one service did in a window: NETOBS_RECORD_VERDICT.
@@ -123,39 +124,40 @@ struct netobs_verdict {
 	uint8_t certainty; /**< enum netobs_certainty */
 	uint8_t second_place,
 		second_cause; /**< with a fifth of the blame or more; 0: none */
-	uint8_t is_stream; /**< judged without turns: parts are of a second, and the rate counts */
+	uint8_t is_stream; /**< 1: a stream, which is judged by its rate, without turns; parts are of a second */
 	uint8_t reserved[3];
 	uint32_t missing;	 /**< enum netobs_verdict_missing */
 	uint32_t missing_points; /**< as in struct netobs_host, of all hosts */
-	uint32_t connections;
+	uint32_t connections;	 /**< in the window and before */
 	uint32_t turns, turns_before;	  /**< of streams, seconds */
-	uint64_t turn_ns, turn_before_ns; /**< the mean of a turn */
+	uint64_t turn_ns, turn_before_ns; /**< mean of a turn */
 	uint64_t rate, rate_before;	  /**< of streams: bytes a second */
-	uint64_t blamed_ns;		  /**< of place and cause */
-	uint64_t all_blamed_ns;		  /**< of all places and causes */
+	uint64_t blamed_ns;		  /**< of place, with all its causes */
+	uint64_t all_blamed_ns;		  /**< of all places */
 	int64_t clock_ns; /**< by how much the server's clock is ahead of the client's */
 	uint64_t clock_bound_ns; /**< the error of clock_ns is at most that; 0: not known */
-	uint64_t lost_bytes; /**< that left the one host, and did not arrive at the other */
-	uint64_t dropped; /**< packets that hosts dropped, with drop_cause */
-	uint64_t throttled; /**< how often cgroup, whose threads waited for a CPU, was not allowed to run */
+	uint64_t lost_bytes; /**< bytes that left one host and did not arrive at the other */
+	uint64_t dropped; /**< packets that the hosts dropped; drop_cause is why the last one was */
+	uint64_t throttled; /**< how often cgroup had used up its quota of CPU time */
 	uint32_t client_pid, server_pid; /**< 0: not known */
 	char client_command[16];
 	char server_command[16];
 	char client_host[64]; /**< as netobs_host.host says; "": it has no records */
 	char server_host[64];
-	char interface[16]; /**< of the queue or the link to blame */
-	char drop_cause[64];
-	char drop_function[64];
-	char cgroup[128];
+	char interface[16];  /**< of the queue or the link to blame */
+	char drop_cause[64]; /**< name of the reason of the last drop */
+	char drop_function[64]; /**< function of the kernel that dropped it; "": not known */
+	char cgroup[128]; /**< the control group that was throttled, the end of its path */
 	char alert[64]; /**< the rule of the alert that the connection was traced for; "": none */
-	int64_t alert_ns; /**< its time */
-	/** What passed the queue that is to blame, in bytes, or of a CPU in ns; shares and filled_rest add up to it. */
+	int64_t alert_ns; /**< time of that alert */
+	/** What passed the queue that is to blame, in bytes, or who used the CPU, in ns; the amounts of the shares and
+	 *  filled_rest add up to it. */
 	uint64_t filled;
-	uint64_t filled_rest;
+	uint64_t filled_rest; /**< the part of filled that is in no share */
 	uint16_t n_parts, n_shares;
 	uint8_t reserved2[4];
-	struct netobs_verdict_part parts[NETOBS_VERDICT_PARTS_MAX]; /**< in the order of the way */
-	struct netobs_queue_share shares[NETOBS_QUEUE_SHARES_MAX]; /**< who filled it, largest first */
+	struct netobs_verdict_part parts[NETOBS_VERDICT_PARTS_MAX]; /**< from the client to the server */
+	struct netobs_queue_share shares[NETOBS_QUEUE_SHARES_MAX]; /**< who filled the queue, largest first */
 };
 
 struct netobs_diagnosis;
@@ -182,11 +184,11 @@ NETOBS_API void netobs_diagnosis_free(struct netobs_diagnosis *diagnosis);
 #define NETOBS_DIAGNOSIS_HOSTS_MAX 64
 
 /**
- * Add a record; in any order, and more than once. A verdict is a norm for its service: its parts say what
- * is normal, instead of the time before; if it blames a place, they do so by its own time before. The last
+ * Add a copy of a record, in any order, also more than once. A verdict is a norm for its service: it replaces the
+ * time before. What is normal is the time that it judged, or, if it blames a place, its own time before. The last
  * verdict about a service counts. Other types are ignored.
  *
- * @param host  number of the host that made it, from 0: one for each tracer
+ * @param host  number of the host that made the record, below NETOBS_DIAGNOSIS_HOSTS_MAX: one for each tracer
  * @return 0; -EINVAL: an argument is NULL or too large; -ENODATA: a verdict that blames a place, and had less
  *         than ten turns before, says nothing about what is normal; -ENOMEM
  */
@@ -200,7 +202,7 @@ NETOBS_API int netobs_diagnosis_add(struct netobs_diagnosis *diagnosis,
  *
  * @param since_ns  the window begins; ns since 1970 UTC; 0: with the first record
  * @param until_ns  it ends; 0: with the last record
- * @param before_ns  the time that tells what is normal begins; 0: with the first record
+ * @param before_ns  the time that shows what is normal begins, which ends at @p since_ns; 0: with the first record
  * @param on_verdict  gets each verdict, which is valid during the call; it must not use @p diagnosis
  * @return number of verdicts; -EINVAL: the times are not in order; -ENOMEM
  */

@@ -50,8 +50,9 @@ static const struct args_command command = {
 	.operands = "[FILTER]",
 	.operand_list = offsetof(struct options, filter_words),
 	.notes = "FILTER chooses connections by their addresses and ports: see pcap-filter(7).\n"
-		 "Without --with, what is not on this host is \"beyond\" it. HOST needs netobsctl in its\n"
-		 "PATH, and a login that may trace. ^C judges what has been collected by then.\n",
+		 "Without --with, the network and the other host are \"beyond\" this one. HOST needs\n"
+		 "netobsctl in its PATH, and a login that may trace. ^C ends the trace, and the time\n"
+		 "of --for until then is judged.\n",
 };
 
 /* What is judged by itself: all connections, or the one of an alert. */
