@@ -26,7 +26,7 @@ enum {
 	ALERT_SLOTS = 256,
 	ALERT_FILTERS_MAX = 64,
 	ALERT_SAMPLES_MAX = 8, /* M of "for N of M" */
-	/* By metric, by whether thresholds are multiples, and by whether rules are plain. */
+	/* Indexed by metric, by whether thresholds are multiples, and by whether rules are plain. */
 	ALERT_KINDS = 4 * ALERT_METRICS,
 	ALERT_RATIO_SHIFT = 8, /* of a threshold that is a multiple of the baseline */
 	ALERT_LOSS_WINDOW =

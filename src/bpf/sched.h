@@ -14,7 +14,7 @@ enum {
 	SCHED_DEPTH = 6, /* of control groups, from the thread's own one upwards */
 };
 
-/* As enum netobs_thread_state, and: */
+/* The values of enum netobs_thread_state, and: */
 enum sched_thread_state {
 	SCHED_RUN,
 	SCHED_WAIT,
@@ -73,7 +73,7 @@ struct sched_share {
 	__u64 ns;
 	union {
 		char command[16];
-		/* Of pid 0: the group that was throttled. */
+		/* The group that was throttled, if pid is 0. */
 		struct {
 			__u32 inode, level; /* of its directory; 0: the root */
 			__u32 times; /* that it has been throttled, as cpu.stat has it */

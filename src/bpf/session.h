@@ -104,7 +104,7 @@ struct session_socket {
 	__u16 is_unreported; /* the owner has changed since; of MPTCP, since it was shared */
 	__u16 n_in_row; /* reports of changes, each soon after the previous one */
 	__u32 listed; /* session_list.number of the last list by files that has it */
-	/* Of TCP, in kernel ticks: limited by the send buffer, which the kernel does not count. */
+	/* TCP, in kernel ticks: limited by the send buffer, which the kernel does not count. */
 	__u32 full_ticks;
 	__u32 full_until; /* when that was last added to */
 };

@@ -22,7 +22,7 @@ enum {
 	TRACE_FUNCTION_LEN = 96,
 };
 
-/* As enum netobs_trace_point; those from TRACE_OPENS on are for user space alone. */
+/* The values of enum netobs_trace_point; those from TRACE_OPENS on are for user space alone. */
 enum trace_point {
 	TRACE_SEND,
 	TRACE_SENT,
@@ -56,7 +56,7 @@ enum trace_point {
 	TRACE_EXISTS, /* an open socket of an existing connection, with its process; has no slot */
 };
 
-/* As enum netobs_turn_limit, plus 1. */
+/* The values of enum netobs_turn_limit, plus 1. */
 enum trace_limit {
 	TRACE_LIMIT_UNKNOWN,
 	TRACE_LIMIT_IDLE,

@@ -55,7 +55,7 @@ static const struct args_command command = {
 		 "of --for until then is judged.\n",
 };
 
-/* What is judged by itself: all connections, or the one of an alert. */
+/* A diagnosis of its own: of all connections, or of the one of an alert. */
 struct judged {
 	struct netobs_diagnosis *diagnosis; /* NULL: not in use */
 	struct netobs_alert alert; /* turns of its connection have its time; 0: there is none */
@@ -129,7 +129,7 @@ static int judge_last(struct diagnose *d)
 		d->verb.observer && !d->first_host ? d->stopped_ns : d->last_ns;
 	const int64_t half_ns = d->first_ns ? (until_ns - d->first_ns) / 2 :
 					      INT64_MAX;
-	/* Of short files, half is the time before. */
+	/* The first half of short files is the time before. */
 	const int64_t for_ns =
 		d->options.for_ms ? d->options.for_ms * NSEC_PER_MSEC :
 				    min_i64(half_ns, DEFAULT_MS * NSEC_PER_MSEC);

@@ -12,9 +12,9 @@
 
 enum {
 	RECORDS_MAX = 1024,    /* of each type, of an alert */
-	AGAIN_MS = 1000,       /* after a judgement of too few turns */
-	LATE_MS = 500,	       /* until records have come */
-	LINE_BYTES = 64 << 10, /* a verdict has less */
+	AGAIN_MS = 1000,       /* between judgements of too few turns */
+	LATE_MS = 500,	       /* until records of an event have come */
+	LINE_BYTES = 64 << 10, /* a verdict is shorter */
 	NORMS_MAX = 4096,      /* that a diagnosis keeps */
 };
 
@@ -103,7 +103,7 @@ static bool begin(struct diagnoses *all, const struct netobs_alert *alert)
 	const struct netobs_diagnosis_opts opts = { sizeof(opts), RECORDS_MAX };
 	const struct diagnose_config *config = &all->config;
 	const int64_t due_ms = now_ms() + config->for_ms;
-	/* What remains of twice the time is for the alert, which may be late, and for the sinks. */
+	/* The last fifth of the second time is for an alert that arrives late, and for the sinks. */
 	struct diagnosed one = { *alert, NULL, due_ms,
 				 due_ms + config->for_ms * 4 / 5 };
 
@@ -165,7 +165,7 @@ static void keep_first(const struct netobs_verdict *verdict, void *user)
 		*first = *verdict;
 }
 
-/* Nothing is known of the time before. The connection is still traced: an answer that is missing counts. */
+/* The time before an alert is unknown. The connection is still traced, so a missing answer counts as time. */
 static void judge(struct diagnoses *all, struct diagnosed *one, int64_t now)
 {
 	const int64_t since = one->alert.record.time_ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What a service does and answers for clients of its control socket. */
+/* Answers requests of clients of the control socket. */
 #include "service.h"
 
 #include <netinet/in.h>

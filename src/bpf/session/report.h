@@ -40,7 +40,7 @@ static __always_inline void fill_addresses(struct session_event *event,
 	event->is_dual = !BPF_CORE_READ_BITFIELD_PROBED(common, skc_ipv6only);
 }
 
-/* What a socket says of itself, also one that is only known by its address. The event is zeroed. */
+/* Fill a zeroed event from a socket, also from one of which only the address is known. */
 static __always_inline void fill_ends(struct session_event *event,
 				      const struct sock *sk)
 {

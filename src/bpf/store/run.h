@@ -83,7 +83,7 @@ static __always_inline struct cpu_state *claim_state(struct run *run)
 		__u32 cpu_id = first * lanes + lane;
 		struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &cpu_id);
 
-		/* As the helper left it: all lanes are one case then, for the verifier. */
+		/* The value that the helper left, so that the verifier checks one case for all states of a CPU. */
 		run->cpu_id = cpu_id;
 		if (cpu && claim(cpu))
 			return cpu;

@@ -10,7 +10,7 @@
 
 enum { HOOKS = 5, HOOK_ACCEPT = 1 };
 
-/* As struct bpf_nf_ctx of the kernel, which has it since Linux 6.4. */
+/* struct bpf_nf_ctx of the kernel, since Linux 6.4. */
 struct hook_ctx {
 	const struct nf_hook_state *state;
 	struct sk_buff *skb;

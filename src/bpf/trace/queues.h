@@ -24,7 +24,7 @@ struct {
 	__type(value, struct queue_state);
 } trace_queues SEC(".maps");
 
-/* By queue. A queue gives back one packet at a time, so that no other CPU writes to its buckets. */
+/* Keyed by queue. A queue gives back one packet at a time, so no other CPU writes to its buckets. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -33,7 +33,7 @@ struct {
 	__type(value, struct queue_bucket);
 } trace_left SEC(".maps");
 
-/* By uplink. */
+/* Keyed by uplink. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -41,7 +41,7 @@ struct {
 	__type(value, struct queue_bucket);
 } trace_arrived SEC(".maps");
 
-/* By the hash of the flow. */
+/* Keyed by the hash of the flow. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1);

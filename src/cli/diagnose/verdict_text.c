@@ -19,7 +19,7 @@ enum {
 
 /* ---- Words ----------------------------------------------------------------------------- */
 
-/* By cause: what of a host is to blame, and what happens. */
+/* For each cause: the part of a host that is to blame, and what happens there. */
 static const char *const words[NETOBS_CAUSES][2] = {
 	{ "", "it takes longer" },
 	{ "'s process", "thinks before it writes" },
@@ -41,7 +41,7 @@ static const char *const words[NETOBS_CAUSES][2] = {
 	{ "", "the link goes down" },
 };
 
-/* By place: its name in the table, NULL: that of the host; and the end that it belongs to. */
+/* For each place: its name in the table, or NULL for the name of the host, and the end that it belongs to. */
 static const struct {
 	const char *label;
 	int end; /* -1: it is between both */

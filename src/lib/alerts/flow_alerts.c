@@ -139,7 +139,7 @@ static void silence(const struct flow_alerts *alerts,
 	state->silent_ns = sample->boot_ns + (int64_t)entry->spec.hold_ns;
 }
 
-/* As alerts of connections are limited: bpf/alert.h. */
+/* The limits of alerts about connections: bpf/alert.h. */
 static bool take_from_limit(struct flow_alerts *alerts,
 			    const struct alert_entry *entry,
 			    const struct flow_sample *sample)

@@ -169,7 +169,7 @@ void context_release_alerts(struct netobs *ctx);
 
 void context_close_alerts(struct netobs *ctx);
 
-/* As on_record of the pipeline, where there may be rules about flows. @user: the context */
+/* Replaces on_record of the pipeline if there may be rules about flows. @user: the context */
 void context_on_flow(const struct netobs_record *passed, void *user);
 
 /* ---- Mappings (context_mappings.c) --------------------------------------------------------- */

@@ -123,7 +123,7 @@ static int make_set(const struct netobs *ctx,
 	return err;
 }
 
-/* What a rule is about has to be measured. */
+/* Check that the context measures the metric of a rule. */
 static int check_metrics(const struct netobs *ctx, const struct alert_set *set)
 {
 	for (uint32_t i = 0; i < set->n; i++) {

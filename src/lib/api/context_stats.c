@@ -163,7 +163,7 @@ int netobs_interfaces(const struct netobs *ctx,
 
 /* ---- Shares -------------------------------------------------------------------------- */
 
-/* What a context has for observers of sessions: their conversations, and names of containers. */
+/* Observers of sessions get conversation IDs and names of containers from a context. */
 
 /* Set the times by the clock of entries. A session older than its observer has no known start. */
 static void fill_time(const struct netobs *ctx,

@@ -24,7 +24,7 @@ static uint8_t question_of(uint8_t type, const uint8_t (*pairs)[2], size_t n)
 	return type;
 }
 
-/* As of both directions: an answer's type is that of its question. */
+/* Make both directions equal: an answer gets the type of its question. */
 static uint16_t type_and_code(uint8_t proto, uint16_t port)
 {
 	const uint8_t type = port >> 8;

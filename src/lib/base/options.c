@@ -125,7 +125,7 @@ struct suggestion suggestion_for(const char *typed, size_t len)
 	return (struct suggestion){ typed, len, NULL };
 }
 
-/* What is between the letters with which both begin and end is one letter, or two that are swapped. */
+/* Between equal beginnings and ends, the words differ in one letter, or in two that are swapped. */
 void suggestion_offer(struct suggestion *suggestion, const char *word)
 {
 	const char *a = suggestion->typed, *b = word;

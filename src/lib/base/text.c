@@ -329,7 +329,7 @@ void safe_utf8_cut(char *to, size_t size, const char *text, size_t len)
 	size_t n;
 
 	for (; len && *text; text += n, len -= n) {
-		/* What is behind @text is not read, and a NUL ends a character. */
+		/* Do not read behind @text: a NUL ends a character. */
 		memset(next, 0, sizeof(next));
 		memcpy(next, text, len < sizeof(next) ? len : sizeof(next));
 		n = utf8_length(next);

@@ -12,7 +12,7 @@
 
 enum { ETHER_LEN = sizeof(struct ether_wire) };
 
-/* What a link header other than Ethernet's says. */
+/* Where a link header other than Ethernet's ends, and what it carries. */
 struct link_view {
 	uint32_t skip; /* bytes in front of the network header; UINT32_MAX: they are cut short */
 	uint16_t type;	 /* the ethertype that stands for it */

@@ -20,7 +20,7 @@ struct pcapng_file;
  * is never in memory as a whole, so a wrong length costs nothing.
  */
 
-/* As epb_flags has it: 4.3.1. */
+/* Values of epb_flags of pcapng, section 4.3.1. */
 enum passed { PASSED_EITHER, PASSED_IN, PASSED_OUT };
 
 struct file_packet {

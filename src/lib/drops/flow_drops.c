@@ -20,7 +20,7 @@ struct drop_tuple {
 
 _Static_assert(sizeof(struct drop_tuple) == 40, "no padding: it is hashed");
 
-/* What NAT has changed has two, and is found by either. */
+/* A drop behind NAT has two tuples, and is found by either. */
 enum { AT_DROP, CAME_IN, TUPLES };
 
 struct waiting_drop {

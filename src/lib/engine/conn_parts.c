@@ -229,7 +229,7 @@ enum {
 	TAG_RESERVED = 1,
 };
 
-/* As the programs do in connection_search(). */
+/* Like connection_search() of the programs. */
 static bool claim_bucket(struct conn_bucket *bucket)
 {
 	if (!__atomic_fetch_add(&bucket->busy, 1, __ATOMIC_SEQ_CST))

@@ -19,7 +19,7 @@ enum { SNAPLEN = 262144 }; /* that of tcpdump; the result of a match */
 /* SKF_AD_OFF of linux/filter.h, which is not for use beside pcap/bpf.h. */
 static const uint32_t ANCILLARY_DATA = 0xfffff000;
 
-/* Such as its interface. Sockets load it from beyond the frame; programs here do not. */
+/* Data about the frame, such as its interface, which sockets load from negative offsets; programs here do not. */
 static bool loads_ancillary_data(const struct bpf_program *program)
 {
 	for (u_int i = 0; i < program->bf_len; i++) {

@@ -30,7 +30,7 @@ static void add_judgement(struct code *code, uint32_t judgement)
 	code_add(code, code_exit());
 }
 
-/* Behind it, R0 has the expression's result for the packet in a tunnel; or go to @next. */
+/* After this code, R0 has the result of the expression for the packet in a tunnel; a frame without one jumps to @next. */
 static int add_inner(struct code *code, const struct compiled *inner,
 		     uint32_t next)
 {

@@ -77,7 +77,7 @@ static uint8_t width_of(uint32_t size)
 	return size == 4 ? BPF_W : size == 2 ? BPF_H : BPF_B;
 }
 
-/* Behind what a tunnel carries, there may be padding. */
+/* There may be padding behind the packet in a tunnel. */
 static void add_carried_check(struct translator *t, uint8_t end)
 {
 	emit_insn(t, code_load(BPF_W, BPF_REG_3, FP, FRAME_CARRIED_LEN));

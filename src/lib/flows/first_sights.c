@@ -129,7 +129,7 @@ static void leave_out_below(const struct flow *flow, const struct host *host,
 	}
 }
 
-/* Of the packets that @point saw, those that macvlans may send through @lower of @netns. Points are sorted. */
+/* Count those packets that @point saw and that macvlans may send through @lower of @netns. Points are sorted. */
 static struct volume sent_above(const struct flow *flow, const struct host *host,
 				const struct point *point, uint16_t netns,
 				const struct netif *lower)

@@ -132,7 +132,7 @@ void pipeline_balance(struct pipeline *pipeline)
 			  strerror(-ret));
 }
 
-/* To be called at the end of a drain, so that all interfaces and their sums are of the same moment. */
+/* Call it at the end of a drain, so that all interfaces and their sums are of one moment. */
 static void report_outcomes(struct pipeline *pipeline)
 {
 	struct netns *netns;
@@ -186,7 +186,7 @@ static struct netobs_count count_inferred(const struct merge *merge)
 
 static struct netobs_stats sum_up_stats(const struct pipeline *pipeline)
 {
-	/* Else a later drain, or the next process, reads the rest. */
+	/* If it is not, a later drain, or the next process, reads the rest. */
 	const bool is_over =
 		pipeline->mode == MERGE_FINAL && pipeline_is_idle(pipeline) &&
 		!pipeline->is_leaving && !pipeline_has_left(pipeline);

@@ -206,7 +206,7 @@ static void fill_boundaries(struct netobs_networks *networks,
 
 		while (n_open && open[n_open - 1]->last < prefix->first)
 			leave_prefix(networks, open, n_open--);
-		/* Of two equal prefixes, one is enough. */
+		/* One of two equal prefixes is enough. */
 		if (n_open && open[n_open - 1]->len == prefix->len)
 			n_open--;
 		open[n_open++] = prefix;

@@ -118,7 +118,7 @@ struct netns *host_find_followed(const struct host *host, uint32_t inode,
 /* Add a namespace without a name, not open yet, with the next index. NULL: no memory. */
 struct netns *host_append_netns(struct host *host);
 
-/* As host_append_netns(), or with the index of one whose last flows have been reported. */
+/* Like host_append_netns(), but may reuse the index of one whose last flows have been reported. */
 struct netns *host_add_netns(struct host *host);
 
 /*

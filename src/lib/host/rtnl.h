@@ -89,10 +89,10 @@ int rtnl_ask(int fd, uint16_t type, const void *header, uint32_t len,
  */
 int rtnl_nsid(int fd, int ns_fd);
 
-/* As rtnl_nsid(), but the kernel assigns an id if there is none yet. */
+/* Like rtnl_nsid(), but the kernel assigns an id if there is none yet. */
 int rtnl_assign_nsid(int fd, int ns_fd);
 
-/* As rtnl_nsid(), for the namespace of a process; -ESRCH: no such process. It takes no privileges. */
+/* Like rtnl_nsid(), for the namespace of a process; -ESRCH: no such process. It takes no privileges. */
 int rtnl_nsid_of_process(int fd, uint32_t pid);
 
 /*
@@ -143,9 +143,9 @@ bool addresses_have(const struct addresses *addresses, const uint8_t address[16]
 
 /* ---- Counters ---------------------------------------------------------------------------- */
 
-/* What the kernel counts in a network namespace. */
+/* Counters of the kernel for a network namespace. */
 
-/* Of all time; a counter that the kernel does not have is 0. */
+/* Counted since the namespace was made; a counter that the kernel does not have is 0. */
 struct netns_counters {
 	uint64_t listen_overflows;  /* TcpExtListenOverflows */
 	uint64_t listen_drops;	    /* TcpExtListenDrops */

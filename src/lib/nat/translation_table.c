@@ -188,7 +188,7 @@ static struct tuple read_tuple(const struct nat_tuple *from)
 
 	if (proto_has_ports(from->proto))
 		tuple.src_port = ntohs(from->src_port);
-	/* Of ICMP: type and code. */
+	/* ICMP has type and code instead of ports. */
 	if (proto_has_ports(from->proto) || has_types(from->proto))
 		tuple.dst_port = ntohs(from->dst_port);
 	return tuple;

@@ -401,7 +401,7 @@ bool search_conversation(const struct host *host,
 			 const struct flow_entry *entry, uint32_t node,
 			 struct tuple *ret_tuple);
 
-/* As search_conversation(), for packets seen anywhere on their way, or at its end. */
+/* Like search_conversation(), for packets seen anywhere on their way, or at its end. */
 bool search_passing(const struct host *host,
 		    const struct translation_table *table,
 		    const struct flow_entry *entry, struct tuple *ret_tuple);

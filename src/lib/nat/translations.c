@@ -183,7 +183,7 @@ static bool is_stale(const struct translation_table *table, const struct end *en
 	return translation_of(table, end->node)->serial != end->serial;
 }
 
-/* Of two faces that are equally near, either one is right if their tuples are equal, and else none. */
+/* Of two ends that are equally near, either one is right if their tuples are equal, and neither if they differ. */
 static void join_equal(const struct translation_table *table, struct end *end,
 		       const struct end *other)
 {

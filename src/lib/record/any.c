@@ -136,7 +136,7 @@ static char *copy_flow(const struct netobs_flow *flow, uint32_t points_max,
 	for (uint32_t i = 0; i < n_points; i++) {
 		size_t len;
 
-		/* As this library's struct. */
+		/* It has the layout of this library's struct. */
 		points[i] = (struct netobs_point){ 0 };
 		memcpy(&points[i], flow_point(flow, i),
 		       min_u64(flow->point_size, sizeof(*points)));

@@ -94,7 +94,7 @@ enum {
 	/* Limits of a packed flow; more points are left out, longer names are cut. */
 	PACK_POINTS_MAX = 256,
 	PACK_NAME_MAX = 32,
-	/* As JSON: with as many points as there can be, all names to be escaped. */
+	/* The longest JSON text: with as many points as there can be, and all bytes of names escaped. */
 	RECORD_JSON_MAX = 76 << 10,
 };
 

@@ -126,7 +126,7 @@ enum {
 		+TEXT_SPARE
 };
 
-/* What put_fields() writes begins with a comma, here where the bracket is. */
+/* put_fields() begins with a comma, which the bracket replaces. */
 static void add_flow_fields(struct json *json, const struct netobs_flow *flow)
 {
 	char text[FIELDS_MAX], *end, *start = json_room(json, FIELDS_MAX);

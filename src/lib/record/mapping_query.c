@@ -138,7 +138,7 @@ static int split_protocol(char **text, uint8_t *ret_protocol,
 	return 0;
 }
 
-/* As netobs prints them, and others. */
+/* netobs prints the first arrow, people may write the other one. */
 static void shorten_arrow(char *text)
 {
 	static const char *const arrows[] = { "\u2192", "->" };

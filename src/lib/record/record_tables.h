@@ -14,7 +14,7 @@ struct json_field {
 
 extern const struct json_field *const fields_of_types[NETOBS_RECORD_TYPES];
 
-/* By type of field: what a list consists of, and the names of an enumeration's values. */
+/* For each type of field: the items of a list, or the names of an enumeration's values. */
 extern const struct json_list {
 	const struct json_field *fields;
 	size_t size; /* of an item */

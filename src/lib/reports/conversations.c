@@ -296,7 +296,7 @@ static uint8_t find_first(const struct account *account)
 	return 0;
 }
 
-/* Of datagrams with ports, the end that answers the first one has accepted the conversation. */
+/* The end that answers the first datagram with ports has accepted the conversation. */
 static void note_order(struct conversations *all, const struct account *account)
 {
 	struct talk *talk = talk_at(&all->talks, account->talk);

@@ -313,7 +313,7 @@ static void add_span(struct edge_sum *sum, const struct edge_sum *more)
 	sum->end_ms = max_i64(sum->end_ms, more->end_ms);
 }
 
-/* Of two reporters, name the one with more packets. */
+/* If two hosts report it, name the one with more packets. */
 static void add_reporters(struct edge_sum *sum, const struct edge_sum *more)
 {
 	for (int way = 0; way < EDGE_WAYS; way++) {

@@ -101,7 +101,7 @@ struct host_fields {
 void host_fields_read(struct host_fields *fields, struct spec *spec,
 		      bool has_host);
 
-/* Whose names records have: netobs's own, in ECS or of attributes in OTLP. */
+/* The names that fields have in records: those of netobs, of ECS, or of attributes in OTLP. */
 enum vocabulary { VOCABULARY_NETOBS, VOCABULARY_ECS, VOCABULARY_OTLP };
 
 /* Takes the vocabulary's name of AgentIP, HostName or HostId, or that of a field of the administrator's. */

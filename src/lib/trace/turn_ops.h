@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What turns call, and their limits. */
+/* Callbacks of the turns of a tracer, and their limits. */
 #ifndef NETOBS_TRACE_TURN_OPS_H
 #define NETOBS_TRACE_TURN_OPS_H
 

@@ -167,7 +167,7 @@ struct turn_connection {
 	uint8_t protocol;
 	uint8_t overlaps;
 	int64_t ticked_ns;
-	/* What is left out: the number of the turn, its beginning and its key, which all hosts have. */
+	/* Choice of one of n turns: number, beginning and key of the turn, which are equal on all hosts. */
 	uint64_t cycle;
 	int64_t cycle_ns;
 	uint32_t key;

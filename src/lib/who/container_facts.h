@@ -38,7 +38,7 @@
 struct cgroup_names {
 	char container_id[72]; /* of the outermost container; "": none */
 	char pod_uid[40]; /* with '-', unless it is a static pod's; "": none */
-	/* Of letters, digits and : . _ - @ (a machine without :, others also with a backslash); "": none, or it does not fit. */
+	/* Letters, digits and : . _ - @ (a machine without :, others also with a backslash); "": none, or too long. */
 	char unit[PROCESS_SIZE(unit)];
 	char slice[PROCESS_SIZE(slice)];     /* the innermost one */
 	char machine[PROCESS_SIZE(machine)]; /* of nspawn, libvirt and LXC */

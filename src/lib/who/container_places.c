@@ -153,13 +153,13 @@ static bool is_namespace(const char *name)
 	return *name != '.';
 }
 
-/* Of Docker with userns-remap: "UID.GID" */
+/* A directory of Docker with userns-remap: "UID.GID" */
 static bool is_remapped(const char *name)
 {
 	return *name != '.' && !name[strspn(name, "0123456789.")];
 }
 
-/* Of a storage, which has a directory of containers for each of its drivers: "overlay-containers" */
+/* A directory of podman's storage, which has one for each driver: "overlay-containers" */
 static bool is_of_driver(const char *name)
 {
 	const char *end = strchr(name, '-');

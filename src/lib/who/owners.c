@@ -314,7 +314,7 @@ static void copy_longer(const char *name, size_t len, char *ret_name)
 	ret_name[len] = '\0';
 }
 
-/* As execve(2) names a process: by the last part of a path. */
+/* execve(2) names a process by the last part of its path. */
 static const char *last_part(const char *path, size_t len)
 {
 	const char *slash = memrchr(path, '/', len);

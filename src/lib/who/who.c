@@ -186,7 +186,7 @@ void who_note(void *data, const struct flow_entry *entry, void *ctx)
 	if (peer)
 		look_for_end(who, ends, entry, peer, !near);
 	else if (netif->type == LINK_TYPE_PAIR && netif->gone_ns)
-		/* What was behind it has not been found, and another entry may have found a process. */
+		/* The other end of the pair is gone, and its process unknown; another entry may have found a process. */
 		ends->ends[!near].is_ambiguous = true;
 }
 

@@ -50,7 +50,7 @@ void listen_where(const struct listen *listener, char *text, size_t size);
  */
 int listen_accept(const struct listen *listener, char *address, size_t size);
 
-/* Also removes the socket from the file system, unless it is another's now. */
+/* Also removes the socket from the file system, unless another process has replaced it. */
 void listen_close(struct listen *listener);
 
 /* ---- The server ----------------------------------------------------------------------- */

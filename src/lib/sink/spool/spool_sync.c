@@ -156,7 +156,7 @@ static void raise_durable(struct spool *spool, struct position durable)
 		spool->durable = durable;
 }
 
-/* What is acknowledged need not be durable. */
+/* Acknowledged records need not be synced. */
 void spool_find_durable(struct spool *spool)
 {
 	raise_durable(spool, spool->acked);

@@ -17,7 +17,7 @@ size_t call_put_entry(const struct grpc_options *options,
 		       pbflow_entry(as_flow(record), &options->pbflow, to);
 }
 
-/* Behind the prefix, whose length is the session's. */
+/* Write the message behind the prefix, whose length the session has. */
 static bool make_message(struct call_batch *batch,
 			 const struct grpc_options *options)
 {

@@ -35,7 +35,7 @@ const char *status_name(int status)
 	return names[status];
 }
 
-/* As the servers of C++ and Python, Go, Java, Rust and .NET put it. */
+/* The messages of servers in C++ and Python, Go, Java, Rust and .NET. */
 static int says_too_big(const char *message)
 {
 	return strcasestr(message, "larger than") ||

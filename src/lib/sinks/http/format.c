@@ -163,7 +163,7 @@ size_t format_record(const struct format *format,
 
 /* ---- Bodies --------------------------------------------------------------------- */
 
-/* Of the tried ones from @from to before @to. */
+/* Add the tried records from @from to before @to. */
 static bool add_records(const struct batch *records, uint32_t from, uint32_t to,
 			bool has_commas, struct buffer *body)
 {

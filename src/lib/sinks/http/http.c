@@ -59,7 +59,7 @@ static struct http_batch *batch_at(struct http *http, uint32_t i)
 
 /* ---- Requests of a batch ---------------------------------------------------------- */
 
-/* As bulk_answer.take_item(): @arg is the batch. */
+/* Implements bulk_answer.take_item(). @arg: the batch */
 static void take_bulk_item(void *arg, int status, const char *reason)
 {
 	struct http_batch *batch = arg;

@@ -100,7 +100,7 @@ static void add_points(struct record_flow *record, const struct netobs_flow *flo
 	if (!flow->n_points)
 		return;
 #include "catalogue/fields.def"
-	/* Of the interface that the record names, for collectors look up its name by both. */
+	/* Both are of the interface that the record names, since collectors look up its name by both. */
 	if (in || out)
 		record->netns_inode = (in ?: out)->netns_inode;
 }

@@ -66,7 +66,7 @@ struct round {
 	const struct output_counts *counts;
 };
 
-/* As encoder_add(); 1 also where there is nothing to report. */
+/* @return as encoder_add(); also 1 if there is nothing to report */
 typedef int add_fn(const struct round *round);
 
 static int add_sampling_report(const struct round *round)

@@ -301,7 +301,7 @@ static const struct property fixed[] = {
 
 static void set_defaults(struct settings *settings, struct spec *spec)
 {
-	/* As NetObserv's producer chooses a partition, and Java's. */
+	/* NetObserv's producer and Java's choose partitions in this way. */
 	bool is_netobserv = settings->format.key == MESSAGE_KEY_ADDRESSES;
 	char client[sizeof(settings->format.host) + 8];
 

@@ -39,7 +39,7 @@ static const struct {
 #include "catalogue/records.def"
 };
 
-/* Of what lists of a record consist, by type. */
+/* The items of each type of list in a record. */
 static const struct {
 	const struct pb_field *fields;
 	size_t size;
