@@ -108,7 +108,7 @@ struct netobs_alert {
 	char name[64];	    /**< of the rule; "": it has none */
 	char rule[512];	    /**< its text */
 
-	/** As netobs_flow.conversation_id; 0: not known, or without NETOBS_NAT. */
+	/** ID of the conversation, as in struct netobs_flow; 0: not known, or without NETOBS_NAT. */
 	uint64_t conversation_id;
 };
 

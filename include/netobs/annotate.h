@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /**
  * @file annotate.h
- * What records of netobs say of the conversations that other programs have recorded, such as nfdump or
- * Zeek: their addresses before and after NAT, their processes. netobsctl map annotate uses it.
+ * Adds to records of other programs, such as nfdump or Zeek, what records of netobs say of their
+ * conversations: addresses before and after NAT, and processes. netobsctl map annotate uses it.
  *
  * An annotator is independent of contexts. One thread at a time may use it.
  */
@@ -39,8 +39,8 @@ NETOBS_API int netobs_annotator_add(struct netobs_annotator *annotator,
 				    const char *json);
 
 /**
- * Find the conversation of a record, of any program in netobsctl-map(8), ANNOTATE, and write what it adds.
- * Nothing is guessed: where records of netobs contradict each other, it is not known.
+ * Find the conversation of a record, of any program in netobsctl-map(8), ANNOTATE, and write the members to add.
+ * Nothing is guessed: if records of netobs contradict each other, nothing is known.
  *
  * @param json         one object; NUL-terminated
  * @param ret_members  members that the record lacks, with a comma before each, for the place before its

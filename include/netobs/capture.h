@@ -32,8 +32,8 @@ enum netobs_link_type {
 struct netobs_packet {
 	size_t sz;	 /**< sizeof(struct netobs_packet), of the library */
 	int64_t time_ns; /**< since 1970 */
-	/** As tcpdump(8) shows it: from the link header on, with the VLAN tag that
-	 *  the kernel keeps beside the frame in its place. */
+	/** The frame as tcpdump(8) shows it: from the link header on, with the VLAN tag
+	 *  in its place, which the kernel keeps beside the frame. */
 	const uint8_t *bytes;
 	uint32_t captured; /**< how many bytes */
 	uint32_t length; /**< of the frame; of a GSO buffer, before it is segmented */
@@ -61,7 +61,7 @@ struct netobs_capture_opts {
 
 	/* ---- What is captured ---- */
 
-	/** As in struct netobs_opts, these four. */
+	/** These four have the meaning of those in struct netobs_opts. */
 	const char *const *interfaces;
 	const char *const *exclude;
 	enum netobs_direction direction;
@@ -116,7 +116,7 @@ struct netobs_capture_interface {
 /** Totals since the start of the capture, in packets. */
 struct netobs_capture_stats {
 	size_t sz; /**< sizeof(struct netobs_capture_stats), set by the caller */
-	/** As in struct netobs_capture_interface, of all interfaces. */
+	/** Sums of those in struct netobs_capture_interface, over all interfaces. */
 	uint64_t matched;
 	uint64_t captured;
 	uint64_t limited;
@@ -229,8 +229,8 @@ NETOBS_API int netobs_packet_writer_stats(struct netobs_packet_writer *writer);
 
 /**
  * Write the beginning of another file, without any packets: the next bytes are its own.
- * What interfaces have lost since the last netobs_packet_writer_stats() belongs to it, so
- * that no loss is missing between two files.
+ * Packets that interfaces have lost since the last netobs_packet_writer_stats() count for the new
+ * file, so that no loss is missing between two files.
  *
  * @return 0; -EINVAL: @writer is NULL; -ENOMEM; what write() returned
  */

@@ -5,7 +5,7 @@
  * times, response times and application latency, retransmissions. Measured with netobs_opts.rtt, of every
  * connection that crosses an observed interface, whether or not one of its ends is this host.
  *
- * What each end sends is a way of its own. The round-trip time of a way is the time from
+ * The data of each end take a way of their own. The round-trip time of a way is the time from
  * data of its sender at the interface to their acknowledgement by the other end, at the same
  * interface: the path between the interface and that end, there and back. So both ways
  * together are the path between the ends. Data that this host sends or forwards leaves at the end of the

@@ -38,7 +38,7 @@ enum netobs_verdict_place {
 	NETOBS_PLACES
 };
 
-/** What takes the time there. */
+/** What takes the time at a place. */
 enum netobs_verdict_cause {
 	NETOBS_CAUSE_NONE = 0,
 	/* Of a process: */

@@ -102,14 +102,14 @@ struct netobs_drop {
 	uint32_t netns_inode; /**< of that interface, or of the socket; 0: not known */
 
 	uint64_t packets; /**< on the wire: segments */
-	uint64_t bytes; /**< from the IP header on; of what was not parsed, all that was left */
+	uint64_t bytes; /**< from the IP header on; of a packet that was not parsed, all that was left of it */
 	int64_t last_ns; /**< when the last one was dropped, ns since 1970 UTC */
 
 	char cause[64]; /**< name of the reason, from the kernel: "SKB_DROP_REASON_NO_SOCKET" */
 	char function[64]; /**< function of the kernel that dropped it; "": not known */
 	char interface[16]; /**< "": not known */
 
-	/** What NAT has changed: with which the packet came into the network namespace. */
+	/** If NAT has changed the packet: the tuple with which it came into the network namespace. */
 	uint8_t orig_src[16];
 	uint8_t orig_dst[16];
 	uint16_t orig_src_port;
@@ -123,7 +123,7 @@ struct netobs_drops_opts {
 
 	uint32_t interval_ms; /**< between reports; default 5000, at least 100 */
 	uint32_t reserved;    /**< 0 */
-	/** As in struct netobs_opts; 1 << NETOBS_FEATURE_DROP_REASONS matters. */
+	/** Features to do without, as in struct netobs_opts; only 1 << NETOBS_FEATURE_DROP_REASONS matters. */
 	uint64_t disable_features;
 
 	/** Drops of an interval: a struct netobs_drop, valid during the call only. */

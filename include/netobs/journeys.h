@@ -26,7 +26,7 @@ struct netobs_journeys;
  *  that are chosen at random, each with the same chance. */
 #define NETOBS_JOURNEYS_KEPT_MAX 100000
 
-/** What times are of: enum netobs_journey_part, or one of these. */
+/** A series of times: enum netobs_journey_part, or one of these. */
 enum netobs_journey_series {
 	NETOBS_JOURNEY_UNKNOWN = NETOBS_JOURNEY_PARTS, /**< in no part */
 	NETOBS_JOURNEY_TOTAL, /**< from the first to the last step, if both ends were seen */

@@ -56,22 +56,22 @@ struct netobs_process {
 	uint64_t cgroup_id; /**< of cgroup v2 */
 	/** The command of the process, as /proc/PID/comm; it may not be UTF-8. */
 	char command[16];
-	/** The name of the thread, if it has another one; "": it has not, or of UDP. */
+	/** The name of the thread, if it differs from command; "": it does not, or the flow is of UDP. */
 	char thread[16];
 	/** The whole name, if it is longer than the 15 bytes that the kernel keeps, from the executable or the
-	 *  arguments; "": it is not, or is not known. As they may, it may be false. */
+	 *  arguments; "": it is not longer, or not known. A process can make it false. */
 	char long_name[64];
 	/** Path of the control group of cgroup v2; if that is the root, of the memory controller
 	 *  of v1; "": not known. */
 	char cgroup_path[384];
 	char container_id[72]; /**< in the path; "": none */
 	char pod_uid[40]; /**< of Kubernetes, if the path has one; "": none */
-	/** Of systemd, in the path: "": none, or it does not fit. Names consist of letters, digits and : . _ - @ and \\. */
+	/** Names of systemd in the path; "": none, or it does not fit. They consist of letters, digits and : . _ - @ and \\. */
 	char unit[128]; /**< such as nginx.service, session-3.scope */
 	char slice[96]; /**< the innermost one, such as system.slice */
 	char machine[72]; /**< of systemd-nspawn, libvirt or LXC, which the path has */
-	/** With NETOBS_CONTAINER_NAMES, what files of the container's runtime say; "": it is not
-	 *  known. Names consist of letters, digits and . _ -; that of an image also of : / @ +. */
+	/** With NETOBS_CONTAINER_NAMES, names from files of the container's runtime; "": not
+	 *  known. They consist of letters, digits and . _ -; that of an image also of : / @ +. */
 	char container_name[128]; /**< of a pod's container, its name in the pod */
 	char container_image[192];
 	char pod_name[128];	/**< of Kubernetes */

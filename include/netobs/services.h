@@ -55,7 +55,7 @@ enum netobs_edge_evidence {
 
 /**
  * A client and the service that it uses, with the addresses from before all NAT. Arrays of packets and
- * bytes have what goes to the service, then what goes to the client; those of names have the client's,
+ * bytes have those to the service, then those to the client; arrays of names have the client's,
  * then the service's, NULL where none is known, or several are. Library-allocated, read-only, grows at the
  * end.
  */
@@ -114,7 +114,7 @@ struct netobs_services_stats {
 	uint64_t sessions; /**< of the records */
 	uint64_t sampled;  /**< flows of which not all packets were counted */
 	uint64_t repeated_packets; /**< that other hosts have reported */
-	/** Of tuples that a NAT gave to several conversations: they count as its host reports them. */
+	/** Packets with tuples that a NAT gave to several conversations: they count as its host reports them. */
 	uint64_t shared_packets;
 	uint64_t hosts; /**< that have reported something */
 	int64_t start_ms; /**< of the first flow, ms since 1970 UTC; 0: not known */

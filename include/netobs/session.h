@@ -138,7 +138,7 @@ struct netobs_session {
 	char slice[96];
 	char machine[72];
 
-	/** As netobs_flow.conversation_id. The library leaves it 0, not known:
+	/** ID of the conversation, as in struct netobs_flow. The library leaves it 0, not known:
 	 *  netobs_session_conversation() finds it. */
 	uint64_t conversation_id;
 
@@ -162,8 +162,8 @@ struct netobs_sessions_opts {
 	/** Kernel memory for sessions that have ended and were not read yet; default 4 MiB,
 	 *  from 64 KiB to 1 GiB, rounded up to a power of two. */
 	uint64_t buffer_bytes;
-	/** As in struct netobs_opts; 1 << NETOBS_FEATURE_SESSION_IO and
-	 *  1 << NETOBS_FEATURE_SESSION_ACCEPT matter. */
+	/** Features to do without, as in struct netobs_opts; only 1 << NETOBS_FEATURE_SESSION_IO
+	 *  and 1 << NETOBS_FEATURE_SESSION_ACCEPT matter. */
 	uint64_t disable_features;
 
 	/** A struct netobs_session, valid during the call only. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /**
  * @file stats.h
- * What became of every packet: seen = exported + filtered + sampled_out +
+ * The outcome of every packet: seen = exported + filtered + sampled_out +
  * unparsed + lost, in packets and in bytes, once nothing is pending.
  */
 #ifndef NETOBS_STATS_H
@@ -224,7 +224,7 @@ struct netobs_interface {
 	const char *netns; /**< as in netobs_opts.interfaces; NULL: the context's own */
 	uint32_t ifindex;     /**< in its network namespace */
 	uint32_t netns_inode; /**< of its network namespace */
-	/** As of the last drain; index: enum netobs_direction. */
+	/** Counters up to the last drain; index: enum netobs_direction. */
 	struct netobs_crossings crossed[NETOBS_DIRECTIONS];
 	/** With NETOBS_CONTAINERS, of a veth or netkit pair: the container with processes in the
 	 *  network namespace of the other end, if known. NULL: none, or several */

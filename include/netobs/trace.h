@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /**
  * @file trace.h
- * What happens to the bytes of chosen connections in this kernel, from send() to read(): of TCP, and the
- * datagrams of UDP and echoes of ICMP.
+ * Follows the bytes of chosen connections through this kernel, from send() to read(): of TCP, of
+ * datagrams of UDP, and of echoes of ICMP.
  *
  * A tracer has two results. *Events* are points that bytes of a connection pass: a socket, TCP, a
  * queueing discipline, a driver, in whichever network namespace, before and after NAT, and within
@@ -283,10 +283,10 @@ struct netobs_trace_opts {
 	 *  Only addresses, ports and protocols matter. */
 	const char *filter;
 	uint32_t max_connections; /**< traced at a time; default 1024, at most 65536 */
-	uint32_t max_events; /**< of a connection; default 1,000,000. What is beyond is counted. */
-	uint32_t max_rate; /**< events a second on a CPU; default 200,000. What is beyond is counted. */
+	uint32_t max_events; /**< of a connection; default 1,000,000. Further ones are counted. */
+	uint32_t max_rate; /**< events a second on a CPU; default 200,000. Further ones are counted. */
 	uint32_t ring_bytes; /**< default 8 MiB; a power of two, at least 64 KiB */
-	/** As in struct netobs_opts. */
+	/** Features to do without, as in struct netobs_opts. */
 	uint64_t disable_features;
 	/** 1: only netobs_trace_arm() chooses connections, and nothing is attached while none is
 	 *  chosen; @p filter is ignored, and no process can be chosen. */

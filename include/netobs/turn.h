@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /**
  * @file turn.h
- * What one host saw of the messages of a traced connection, and of what made them wait. A tracer
+ * Records of what one host saw of the messages of a traced connection, and of what made them wait. A tracer
  * (trace.h) delivers these records; raw events need not leave the host.
  *
  * The two ends of a connection take turns: one writes a request, the other one reads it and
@@ -133,7 +133,7 @@ struct netobs_turn {
 	uint32_t uplink_netns_inode;
 	char uplink[16]; /**< its name */
 
-	/* Of the last byte of the message, in the order that it passes: */
+	/* Times of the last byte of the message, in the order in which it passes: */
 	int64_t written_ns; /**< the process has written all */
 	int64_t sent_ns;    /**< TCP has sent it for the first time */
 	int64_t out_ns; /**< it left at the uplink; of the attempt that arrived, or the last one */
@@ -160,7 +160,7 @@ struct netobs_turn {
 	/** How the time from the first write to the first transmission of the last byte divides, or the
 	 *  time of the slice: they sum up to it. */
 	uint64_t limit_ns[NETOBS_TURN_LIMITS];
-	/** Of each phase; the states sum up to its time. */
+	/** Time in each state, for each phase; the states add up to the time of the phase. */
 	uint64_t thread_ns[NETOBS_TURN_PHASES][NETOBS_THREAD_STATES];
 	uint64_t unread_ns; /**< of a slice: while bytes could be read, and were not */
 
@@ -171,8 +171,8 @@ struct netobs_turn {
 	uint64_t in_bytes;	/**< that arrived at the uplink */
 	uint64_t segment_bytes; /**< that TCP of the receiver got */
 	uint64_t dropped_bytes; /**< that this kernel dropped on the way, without those that were duplicates */
-	uint32_t drops; /**< packets of these */
-	uint32_t drop_reason; /**< of the last one, as in struct netobs_trace_event; 0: none */
+	uint32_t drops; /**< packets that had the dropped bytes */
+	uint32_t drop_reason; /**< of the last of these, as in struct netobs_trace_event; 0: none */
 	uint32_t largest_sent; /**< the largest range that one packet at the uplink had; out */
 	uint32_t largest_in; /**< the largest range that one packet at the uplink had; in */
 
