@@ -164,8 +164,8 @@ struct netobs_diagnosis;
 
 /** Zero means "default" for every field. */
 struct netobs_diagnosis_opts {
-	size_t sz; /**< sizeof(struct netobs_diagnosis_opts) */
-	uint32_t max_turns; /**< records of each type that are kept; default 65536. Older ones go first. */
+	size_t sz;	    /**< sizeof(struct netobs_diagnosis_opts) */
+	uint32_t max_turns; /**< records of each type that are kept; default 65536. Beyond, the older half is forgotten. */
 };
 
 /**

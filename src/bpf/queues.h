@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What passes queues and uplinks, by flow: types that the programs of the tracer share with user space. */
+/* The flows that pass queues and uplinks: types that the programs of the tracer share with user space. */
 #ifndef NETOBS_BPF_QUEUES_H
 #define NETOBS_BPF_QUEUES_H
 
@@ -41,7 +41,7 @@ struct queue_share {
 	__u32 bytes;
 };
 
-/* What passed in a part of the time. Flows that found no place are in bytes alone. */
+/* The flows that passed in a part of the time. Those that found no place count in bytes alone. */
 struct queue_bucket {
 	__u64 number; /* CLOCK_BOOTTIME >> QUEUE_SHIFT or UPLINK_SHIFT */
 	__u64 bytes;

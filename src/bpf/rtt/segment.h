@@ -18,7 +18,7 @@ enum segment_taken {
 	TAKEN_WINDOW = 1 << 3, /* rate, of the window that has ended */
 };
 
-/* What a segment has timed, which moves on when it leaves a queue of this host: segment.leaves. */
+/* Times that a segment has set, which move on when it leaves a queue of this host: segment.leaves. */
 enum segment_leaves {
 	LEAVES_TIMER = 1 << 0,
 	LEAVES_STAMP = 1 << 1,

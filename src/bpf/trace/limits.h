@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What keeps TCP of a socket from sending more. */
+/* Finds the limit that keeps TCP of a socket from sending more. */
 #ifndef NETOBS_BPF_TRACE_LIMITS_H
 #define NETOBS_BPF_TRACE_LIMITS_H
 
@@ -21,7 +21,7 @@ static __always_inline __u32 packets_in_flight(const struct tcp_sock *tp)
 }
 
 /*
- * As enum netobs_turn_limit, plus 1. A process that waits for room in the send buffer is not woken before a
+ * @return a value of enum netobs_turn_limit, plus 1. A process that waits for room in the send buffer is not woken before a
  * third of it is free. Of a full buffer of which little is unsent, more room would be sent at once.
  */
 static __always_inline __u8 limit_of(const struct sock *sk,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Where records are to go, as the user writes it:
+ * The destination of records, as the user writes it:
  *
  *   KIND[:TARGET][?NAME=VALUE[&NAME=VALUE]...]
  *
- * What means something in there (% & = ? and +) stands for itself as %XX, two hex
- * digits: RFC 3986, 2.1.
+ * The characters % & = ? and + have a meaning. %XX, two hex digits, is the character itself:
+ * RFC 3986, 2.1.
  */
 #ifndef NETOBS_BASE_SPEC_H
 #define NETOBS_BASE_SPEC_H

@@ -16,8 +16,8 @@
 /* ---- Threads ------------------------------------------------------------------------ */
 
 /*
- * As the first thread's: foreign libraries run there, and libpcap calls itself for each block of
- * an expression. Pages that are not touched cost nothing.
+ * The size of the first thread's stack: foreign libraries run on it, and libpcap calls itself for each
+ * block of an expression. Pages that are not touched cost nothing.
  */
 enum { STACK_SIZE = 8 << 20 };
 

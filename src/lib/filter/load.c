@@ -51,7 +51,7 @@ static int add_inner(struct code *code, const struct compiled *inner,
 }
 
 /*
- * Behind this code, what follows is for frames that match; others go to @next.
+ * Frames that match go on behind this code; others go to @next.
  *
  * tcpdump's filter gets frames without the tag that the kernel keeps beside them, and looks
  * for that tag where the expression has "vlan". So do filters here: "udp" matches frames

@@ -4,9 +4,9 @@
  * flow of the process. A feature asks for it at the start (merge_options.extras). Without one, a
  * flow takes no more memory, and merging costs a branch.
  *
- * What programs measure beside a flow's counts is in maps of the feature's own program
+ * Values that programs measure beside a flow's counts are in maps of the feature's own program
  * set, with the flow's tuple as key: the kernel's store moves entries between tables,
- * and may have none for a flow. `note` looks it up when an entry of the flow arrives.
+ * and may have none for a flow. `note` looks them up when an entry of the flow arrives.
  */
 #ifndef NETOBS_FLOWS_FLOW_EXTRA_H
 #define NETOBS_FLOWS_FLOW_EXTRA_H

@@ -67,7 +67,7 @@ flow_point(const struct netobs_flow *flow, uint32_t i)
 }
 
 /**
- * As netobs_record_json(), of what record_view() returned: of any type, and of flows.
+ * Like netobs_record_json(), for a record that record_view() returned: of any type, or a flow.
  */
 int record_json(const struct netobs_record *record, char *buf, size_t size);
 int flow_record_json(const struct netobs_record *record, char *buf, size_t size);

@@ -278,7 +278,7 @@ struct output_ops {
 	/* May be NULL. */
 	void (*counters)(const struct output *output, sink_counter_fn *take,
 			 void *ctx);
-	/* As in struct sink_module. May be NULL. */
+	/* Has the meaning of that in struct sink_module. May be NULL. */
 	int (*reopen)(struct output *output);
 	void (*close)(struct output *output);
 };
