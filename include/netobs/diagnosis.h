@@ -114,37 +114,37 @@ struct netobs_verdict_part {
  *  Library-allocated, read-only, grows at the end. */
 struct netobs_verdict {
 	struct netobs_record record; /**< its time is the beginning of the window */
-	int64_t end_ns;
-	uint8_t client[16]; /**< at its socket, or at the uplink; IPv4 as ::ffff:a.b.c.d */
-	uint8_t server[16];
+	int64_t end_ns; /**< end of the window, ns since 1970 UTC */
+	uint8_t client[16]; /**< address at the socket, or at the uplink; IPv4 as ::ffff:a.b.c.d */
+	uint8_t server[16]; /**< address of the service, at the client */
 	uint16_t server_port;
-	uint8_t protocol;
-	uint8_t place;	   /**< enum netobs_verdict_place */
-	uint8_t cause;	   /**< enum netobs_verdict_cause */
+	uint8_t protocol; /**< of IP: 6, TCP; 17, UDP */
+	uint8_t place;	  /**< what is to blame: enum netobs_verdict_place */
+	uint8_t cause; /**< the largest cause there: enum netobs_verdict_cause */
 	uint8_t certainty; /**< enum netobs_certainty */
 	uint8_t second_place,
-		second_cause; /**< with a fifth of the blame or more; 0: none */
+		second_cause; /**< another place with a fifth of the increase or more; 0: none */
 	uint8_t is_stream; /**< 1: a stream, which is judged by its rate, without turns; parts are of a second */
 	uint8_t reserved[3];
-	uint32_t missing;	 /**< enum netobs_verdict_missing */
-	uint32_t missing_points; /**< as in struct netobs_host, of all hosts */
-	uint32_t connections;	 /**< in the window and before */
-	uint32_t turns, turns_before;	  /**< of streams, seconds */
+	uint32_t missing; /**< enum netobs_verdict_missing */
+	uint32_t missing_points; /**< points that a kernel lacks, as in struct netobs_host; of all hosts */
+	uint32_t connections; /**< connections in the window and before */
+	uint32_t turns, turns_before; /**< number of turns; of streams, seconds */
 	uint64_t turn_ns, turn_before_ns; /**< mean of a turn */
-	uint64_t rate, rate_before;	  /**< of streams: bytes a second */
-	uint64_t blamed_ns;		  /**< of place, with all its causes */
-	uint64_t all_blamed_ns;		  /**< of all places */
+	uint64_t rate, rate_before;	  /**< bytes a second of streams */
+	uint64_t blamed_ns; /**< time of the window that place is to blame for, with all its causes */
+	uint64_t all_blamed_ns; /**< time of the window that all places are to blame for */
 	int64_t clock_ns; /**< by how much the server's clock is ahead of the client's */
 	uint64_t clock_bound_ns; /**< the error of clock_ns is at most that; 0: not known */
 	uint64_t lost_bytes; /**< bytes that left one host and did not arrive at the other */
 	uint64_t dropped; /**< packets that the hosts dropped; drop_cause is why the last one was */
 	uint64_t throttled; /**< how often cgroup had used up its quota of CPU time */
-	uint32_t client_pid, server_pid; /**< 0: not known */
+	uint32_t client_pid, server_pid; /**< process of each end; 0: not known */
 	char client_command[16];
 	char server_command[16];
-	char client_host[64]; /**< as netobs_host.host says; "": it has no records */
-	char server_host[64];
-	char interface[16];  /**< of the queue or the link to blame */
+	char client_host[64]; /**< name of the client's host, from its records; "": it has none */
+	char server_host[64]; /**< name of the server's host, from its records; "": it has none */
+	char interface[16];  /**< interface of the queue or the link to blame */
 	char drop_cause[64]; /**< name of the reason of the last drop */
 	char drop_function[64]; /**< function of the kernel that dropped it; "": not known */
 	char cgroup[128]; /**< the control group that was throttled, the end of its path */
