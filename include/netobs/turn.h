@@ -110,18 +110,18 @@ struct netobs_turn {
 	 *  the sender is elsewhere, of the first packet with bytes of it at the uplink. */
 	struct netobs_record record;
 
-	uint64_t connection; /**< the same for all records of a connection, by this tracer */
-	int64_t offset; /**< of the first byte, as in struct netobs_trace_event; of a datagram, its number
+	uint64_t connection; /**< number of the connection, in all records of it by this tracer */
+	int64_t offset; /**< offset of the first byte, as in struct netobs_trace_event; of a datagram, its number
 			  *  in its direction, from 1 */
-	uint32_t bytes; /**< of the stream; so far, without NETOBS_TURN_HAS_END; at most 2^32 - 1 */
-	uint32_t seq;	/**< of TCP: sequence number of the first byte */
-	uint32_t ip_id; /**< of datagrams: identification of IP; 0: none */
-	uint32_t netns_inode; /**< of the socket; the sender's, if both are here */
+	uint32_t bytes; /**< length of the message; so far, without NETOBS_TURN_HAS_END; at most 2^32 - 1 */
+	uint32_t seq;	/**< TCP's sequence number of the first byte */
+	uint32_t ip_id; /**< of a datagram: identification of IP; 0: none */
+	uint32_t netns_inode; /**< network namespace of the socket; of the sender's, if both are here */
 
-	uint8_t src[16]; /**< of the sender, at the socket of this host; IPv4 as ::ffff:a.b.c.d */
-	uint8_t dst[16];
-	uint8_t wire_src[16]; /**< at the uplink; zeroes: none was passed */
-	uint8_t wire_dst[16];
+	uint8_t src[16]; /**< address of the sender, at the socket of this host; IPv4 as ::ffff:a.b.c.d */
+	uint8_t dst[16]; /**< address of the receiver, at the socket of this host */
+	uint8_t wire_src[16]; /**< address of the sender, at the uplink; zeroes: none was passed */
+	uint8_t wire_dst[16]; /**< address of the receiver, at the uplink */
 	uint16_t src_port, dst_port;
 	uint16_t wire_src_port, wire_dst_port;
 	uint8_t protocol;
@@ -129,9 +129,9 @@ struct netobs_turn {
 	uint8_t kind;	   /**< enum netobs_turn_kind */
 	uint8_t reserved;
 	uint32_t one_of; /**< how many messages this record stands for, because of the limit of records; 1 or more */
-	uint32_t uplink_ifindex; /**< 0: none was passed */
+	uint32_t uplink_ifindex; /**< index of the uplink; 0: none was passed */
 	uint32_t uplink_netns_inode;
-	char uplink[16]; /**< its name */
+	char uplink[16]; /**< name of the uplink */
 
 	/* Times of the last byte of the message, in the order in which it passes: */
 	int64_t written_ns; /**< the process has written all */
@@ -139,7 +139,7 @@ struct netobs_turn {
 	int64_t out_ns; /**< it left at the uplink; of the attempt that arrived, or the last one */
 	int64_t in_ns; /**< it arrived at the uplink for the first time; of CONNECT at the client, the SYN+ACK */
 	int64_t segment_ns; /**< TCP of the receiver got it */
-	int64_t ready_ns; /**< it can be read; of CONNECT at the server, it can be accepted */
+	int64_t ready_ns; /**< it could be read; of CONNECT at the server, it can be accepted */
 	/** A process read it; of CONNECT at the server, a process used the accepted socket first. Such a record is not
 	 *  over as long as bytes can be read there. 0 with an end: no bytes came, and nothing was written. */
 	int64_t read_ns;
@@ -176,18 +176,18 @@ struct netobs_turn {
 	uint32_t largest_sent; /**< the largest range that one packet at the uplink had; out */
 	uint32_t largest_in; /**< the largest range that one packet at the uplink had; in */
 
-	uint32_t pid; /**< of the process that wrote, or read if the sender is elsewhere */
-	uint32_t tid;
-	uint32_t reader_pid; /**< if both are here */
-	uint32_t reader_tid;
-	char command[16]; /**< of pid */
-	char reader_command[16];
-	char container_id[72]; /**< of pid; "": none */
-	char drop_cause[64];   /**< name of the reason of the last drop */
+	uint32_t pid; /**< process that wrote, or that read if the sender is elsewhere */
+	uint32_t tid;		 /**< thread of pid */
+	uint32_t reader_pid;	 /**< process that read, if both are here */
+	uint32_t reader_tid;	 /**< thread of reader_pid */
+	char command[16];	 /**< command of pid */
+	char reader_command[16]; /**< command of reader_pid */
+	char container_id[72];	 /**< container of pid; "": none */
+	char drop_cause[64];	 /**< name of the reason of the last drop */
 	char drop_function[64]; /**< function of the kernel that dropped it; "": not known */
 
 	int64_t alert_ns; /**< time of the alert that the connection is traced for; 0: of none */
-	char alert[64]; /**< its rule */
+	char alert[64]; /**< name of the rule of that alert */
 };
 
 /** What a queue record is about; netobs_queue.kind. */
@@ -205,14 +205,14 @@ enum netobs_queue_kind {
 
 /** Who filled a queue: a flow, or a process for NETOBS_QUEUE_CPU. */
 struct netobs_queue_share {
-	uint8_t src[16]; /**< as at that interface */
+	uint8_t src[16]; /**< source, at the interface of the queue */
 	uint8_t dst[16];
 	uint16_t src_port, dst_port;
 	uint8_t protocol;  /**< 0: it is no flow */
-	uint8_t is_traced; /**< of a traced connection */
+	uint8_t is_traced; /**< 1: it is a traced connection */
 	uint8_t reserved[2];
-	uint32_t pid;	 /**< 0: not known */
-	uint64_t amount; /**< bytes; of NETOBS_QUEUE_CPU, ns */
+	uint32_t pid;	 /**< process that sent it, or that ran; 0: not known */
+	uint64_t amount; /**< its bytes; of NETOBS_QUEUE_CPU, the ns that it ran */
 	char command[16];
 	char container_id[72];
 };
@@ -227,9 +227,9 @@ struct netobs_queue {
 	uint64_t amount;
 	uint64_t rest; /**< the part of amount that is in no share */
 	uint64_t throttled_ns; /**< of NETOBS_QUEUE_CPU: the thread's group was not allowed to run */
-	uint32_t throttled; /**< how often */
+	uint32_t throttled; /**< how often that group was not allowed to run */
 	uint32_t tid;	    /**< of NETOBS_QUEUE_CPU: the thread that waited */
-	uint32_t pid;	    /**< its process */
+	uint32_t pid;	    /**< process of that thread */
 	uint32_t ifindex;
 	uint32_t netns_inode;
 	uint8_t kind; /**< enum netobs_queue_kind */
@@ -255,10 +255,10 @@ struct netobs_host {
 	uint64_t carrier_changes;    /**< of the uplinks in this namespace */
 	uint64_t neighbour_failures; /**< packets without an answer of ARP or ND */
 	uint32_t accept_queue; /**< longest at the end, of the listening sockets of traced connections */
-	uint32_t accept_limit; /**< its limit */
+	uint32_t accept_limit; /**< limit of that accept queue */
 	char uplink[16]; /**< whose carrier changed, or the one that was used last */
 	char host[64];	 /**< name of the host: uname(2) */
-	char kernel[64]; /**< its release */
+	char kernel[64]; /**< release of the kernel: uname(2) */
 };
 
 /** The name of a kind, "message", "connect", "slice"; NULL beyond the last. */
