@@ -30,7 +30,7 @@ struct service_trace {
 	uint32_t n_waiting, waiting_capacity;
 	struct service_trace_rule rules[NETOBS_ALERT_RULES_MAX];
 	size_t n_rules;
-	struct netobs_trace_opts opts; /* what the configuration has of them */
+	struct netobs_trace_opts opts; /* options that the configuration sets */
 	bool wants_events;
 	bool is_stale;	 /* the tracer has other options than these */
 	bool is_leaving; /* delivers its last journeys, then is freed */

@@ -66,7 +66,7 @@ struct netobs {
 	bool is_behind; /* notices are not listened to meanwhile */
 };
 
-/* netobs_connections() has connections that ended for so long. */
+/* How long netobs_connections() has connections that ended. */
 enum { CONTEXT_ENDED_S = 10 };
 
 /* @return whether it is a context, and no other object of the library, nor NULL */
@@ -106,7 +106,7 @@ int context_read_filter(const struct netobs_opts *opts, const struct log *log,
 int context_compile_source(const struct filter_source *source,
 			   const struct log *log, struct filter **ret_filter);
 
-/* context_read_filter() and context_compile_source(). */
+/* Calls context_read_filter() and context_compile_source(). */
 int context_make_filter(const struct netobs_opts *opts, const struct log *log,
 			struct filter **ret_filter);
 

@@ -277,7 +277,7 @@ void hooks_lose(struct observation *observation, const struct netns *netns,
 void hooks_look(struct observation *observation, const struct netns *netns,
 		const struct netif *netif);
 
-/* @job is done, and this function's. */
+/* Takes ownership of @job, which has finished. */
 void hooks_on_job(void *observation, struct hook_job *job);
 
 /*

@@ -29,7 +29,7 @@ struct ring {
 	unsigned long *consumer; /* pages of the kernel's: how far it was read, and */
 	const unsigned long *producer; /* written, with the data behind it, twice */
 	const uint8_t *data;
-	unsigned long at;  /* which the kernel knows once it is released */
+	unsigned long at;  /* the kernel reads it once it is released */
 	unsigned long end; /* of what was there at the last look */
 };
 

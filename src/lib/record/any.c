@@ -88,7 +88,7 @@ const struct netobs_point *netobs_flow_point(const struct netobs_flow *flow,
 
 /* ---- Packed ------------------------------------------------------------------------ */
 
-/* packed_head.n_points of other types. */
+/* The value of packed_head.n_points in records of other types. */
 #define NOT_A_FLOW UINT32_MAX
 
 _Static_assert(PACK_ROOM(struct netobs_flow, PACK_POINTS_MAX) +

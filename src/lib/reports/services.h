@@ -91,7 +91,7 @@ struct edges {
 	struct slots all;
 	uint32_t max;		/* edges that edges_trim() leaves, at least 2 */
 	struct edge_sum others; /* sum of evicted edges */
-	uint64_t n_others;	/* how often an edge had to */
+	uint64_t n_others;	/* how often an edge was evicted */
 	uint64_t evicted_bytes; /* bytes that an edge may have there, at most */
 	bool is_fresh;		/* no edge that is added was evicted earlier */
 };

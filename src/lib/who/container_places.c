@@ -147,7 +147,7 @@ static char *read_file(struct container_files *files, int dir_fd,
 
 /* ---- Runtimes ----------------------------------------------------------------------------- */
 
-/* containerd's own */
+/* @return whether a directory of containerd is that of a namespace */
 static bool is_namespace(const char *name)
 {
 	return *name != '.';

@@ -18,7 +18,7 @@
 enum attach { ATTACH_AUTO, ATTACH_TCX, ATTACH_CLSACT };
 
 struct flows_config {
-	struct netobs_opts opts; /* what it has no other member for; 0: not given */
+	struct netobs_opts opts; /* options without a member of their own; 0: not given */
 	struct args_list interfaces, exclude;
 	int attach; /* index of the choice */
 	bool per_interface;

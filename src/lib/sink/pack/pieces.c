@@ -26,7 +26,7 @@ const char *pieces_suffix(int fd)
 	return memcmp(head, zstd_head, sizeof(head)) ? "" : ".zst";
 }
 
-/* piece_len() for an IPFIX message. */
+/* Like piece_len(), for an IPFIX message. */
 static uint64_t message_len(const char *head)
 {
 	const unsigned char *at = (const unsigned char *)head;

@@ -165,7 +165,7 @@ static inline struct record_head *segment_tail(const struct segment *segment)
 	return (void *)(segment->buf + (segment->size - segment->written));
 }
 
-/* segment_read() for records in the file. */
+/* Like segment_read(), for records in the file. */
 int segment_read_file(const struct segment *segment,
 		      struct segment_window *window, uint64_t offset,
 		      const struct record_head **ret_head);

@@ -93,7 +93,7 @@ ssize_t socket_write(int fd, const void *from, size_t len);
 /* @return the error of the socket since the last call; 0: none */
 int socket_error(int fd);
 
-/* socket_connect(), with keepalives. */
+/* Like socket_connect(), with keepalives. */
 int tcp_connect(const struct addrinfo *address,
 		const struct sockaddr_storage *source);
 
