@@ -15,8 +15,9 @@ enum { STEP_MS = 40, WAY_MS = 4 };
 struct trouble {
 	uint8_t place, cause;
 	int64_t recovery_ns, gap_ns, reader_ns,
-		qdisc_ns; /* of the way to the server */
-	uint64_t dropped; /* by the server's host, in a second */
+		qdisc_ns;    /* of the way to the server */
+	uint64_t dropped;    /* by the server's host, in a second */
+	uint64_t came_twice; /* bytes, in a second */
 };
 
 static void add_message(struct sim *sim, int direction, int64_t at,
@@ -53,7 +54,7 @@ static void add_slice(struct sim *sim, int direction, int64_t at,
 	turn.record.time_ns = at;
 	turn.end_ns = at + SECOND_NS;
 	if (direction == 0) {
-		turn.in_bytes = 200000;
+		turn.in_bytes = 200000 + trouble->came_twice;
 		turn.part_ns[NETOBS_JOURNEY_GAP] = (uint64_t)trouble->gap_ns;
 		turn.part_ns[NETOBS_JOURNEY_READER] =
 			SIM_MS + (uint64_t)trouble->reader_ns;
@@ -101,6 +102,12 @@ TEST(the_way_of_many_messages_has_a_place)
 		  .dropped = 6000 },
 		{ NETOBS_PLACE_NETWORK, NETOBS_CAUSE_LOSS,
 		  .recovery_ns = 15 * SIM_MS, .gap_ns = 60 * SIM_MS },
+		/* They were sent once more for nothing. */
+		{ NETOBS_PLACE_NONE, NETOBS_CAUSE_NONE,
+		  .recovery_ns = 15 * SIM_MS, .came_twice = 100000 },
+		{ NETOBS_PLACE_NETWORK, NETOBS_CAUSE_REORDERING,
+		  .recovery_ns = 15 * SIM_MS, .gap_ns = 2 * SIM_MS,
+		  .came_twice = 100000 },
 		{ NETOBS_PLACE_SERVER_PROCESS, NETOBS_CAUSE_READS,
 		  .reader_ns = 80 * SIM_MS },
 		{ NETOBS_PLACE_CLIENT_HOST, NETOBS_CAUSE_QDISC,
