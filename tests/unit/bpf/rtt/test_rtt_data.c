@@ -101,3 +101,84 @@ TEST(timers_are_spread_over_a_round_trip)
 	assert_int_equal(body.stats[A].rtt.n, 5);
 	assert_ns(body.stats[A].rtt.last, 10 * MS);
 }
+
+/* ---- What was sent before ----------------------------------------------------------------------- */
+
+/* A has sent up to @next, and all of it is acknowledged. */
+static void send_all(uint32_t next)
+{
+	shake_hands();
+	see(1 * MS, A, ACK, 101, 501, next - 101);
+	see(10 * MS, B, ACK, 501, next, 0);
+}
+
+TEST(only_a_keep_alive_is_no_retransmission)
+{
+	static const struct {
+		uint32_t seq, len;
+		int flags;
+		uint32_t retransmitted, new_bytes;
+	} cases[] = {
+		{ 200, 0, ACK, 0, 0 },	     { 200, 1, ACK, 0, 0 },
+		{ 200, 2, ACK, 1, 1 },	     { 199, 1, ACK, 1, 0 },
+		{ 200, 1, ACK | FIN, 1, 0 }, { 150, 1, ACK, 1, 0 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		send_all(201);
+		see(1 * S, A, cases[i].flags, cases[i].seq, 501, cases[i].len);
+		assert_int_equal(body.stats[A].retransmitted,
+				 cases[i].retransmitted);
+		assert_int_equal(conn_data_bytes(&conn, A),
+				 100 + cases[i].new_bytes);
+	}
+	/* Nothing is acknowledged, and the next number is 0. */
+	begin();
+	see(0, A, ACK, -100U, 501, 100);
+	see(1 * S, A, ACK, -1U, 501, 1);
+	assert_int_equal(body.stats[A].retransmitted, 1);
+}
+
+static void see_stamped(uint64_t after, uint32_t seq, uint32_t len, uint32_t tsval)
+{
+	struct segment segment;
+
+	now += after;
+	segment = make(ACK, seq, 501, len);
+	segment.has_stamps = true;
+	segment.tsval = tsval;
+	show(A, &segment);
+}
+
+static void see_echo(uint64_t after, uint32_t ack, uint32_t tsecr)
+{
+	struct segment segment;
+
+	now += after;
+	segment = make(ACK, 501, ack, 0);
+	segment.has_stamps = true;
+	segment.tsecr = tsecr;
+	show(B, &segment);
+}
+
+/* Data is sent three times; @tsval: the timestamp of the last one, which comes 10 ms before the answer. */
+static void send_three_times(uint32_t tsval, uint32_t tsecr)
+{
+	shake_hands();
+	see_stamped(1 * MS, 101, 100, 1000);
+	see_stamped(200 * MS, 101, 100, 1200);
+	see_stamped((uint64_t)(tsval - 1200) * MS, 101, 100, tsval);
+	see_echo(10 * MS, 201, tsecr);
+}
+
+TEST(the_timestamp_tells_which_of_equal_segments_is_answered)
+{
+	send_three_times(1600, 1600);
+	assert_int_equal(body.stats[A].rtt.n, 2); /* with the handshake's */
+	assert_ns(body.stats[A].rtt.last, 10 * MS);
+	send_three_times(1600, 1200);
+	assert_int_equal(body.stats[A].rtt.n, 1);
+	/* The first one may have come after the second. */
+	send_three_times(1250, 1250);
+	assert_int_equal(body.stats[A].rtt.n, 1);
+}
