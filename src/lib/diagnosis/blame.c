@@ -355,8 +355,7 @@ static void refine_network(const struct account *account,
 	/* What waits while the link is down arrives later. */
 	if (evidence->sums[CLIENT].carrier_changes +
 		    evidence->sums[SERVER].carrier_changes &&
-	    (verdict->cause == NETOBS_CAUSE_DELAY ||
-	     verdict->cause == NETOBS_CAUSE_REORDERING))
+	    verdict->cause == NETOBS_CAUSE_DELAY)
 		verdict->cause = NETOBS_CAUSE_LINK;
 	if (is_full &&
 	    (verdict->cause == NETOBS_CAUSE_DELAY ||
