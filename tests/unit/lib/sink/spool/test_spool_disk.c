@@ -85,6 +85,7 @@ SPOOL_TEST(age_is_of_a_clock_that_nobody_sets)
 			assert_true(put(&f->spool, n, now_ms));
 		spool_close(&f->spool);
 		open_spool(f);
+		assert_int_equal(f->spool.oldest->made_ms, now_ms);
 		spool_expire(&f->spool, now_ms + 1000);
 		assert_int_equal(spool_pending(&f->spool).seq, 10);
 		spool_expire(&f->spool, now_ms + 120000);
