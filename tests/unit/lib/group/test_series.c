@@ -136,6 +136,39 @@ SERIES_TEST(bursts_of_one_rate_evict_none, "service", 8)
 	assert_int_equal(check_steps(&first, &last), 0);
 }
 
+SERIES_TEST(a_series_that_falls_quiet_leaves, "service", 1)
+{
+	static struct scrape scrape;
+
+	for (int i = 0; i < 240; i++) {
+		add_times(series, 1, 100000, i < 40);
+		add_times(series, 2, 1000, 1);
+		netobs_series_end_interval(series, 0, NULL, NULL);
+	}
+	take_scrape(series, &scrape);
+	assert_null(find_service(&scrape, 1));
+	assert_non_null(find_service(&scrape, 2));
+}
+
+/* It comes with what it had before, so that a quiet interval does not cost it its place. */
+SERIES_TEST(a_group_that_enters_stays, "service", 1)
+{
+	static struct scrape scrape;
+	bool has_entered = false;
+
+	for (int i = 0; i < 60; i++) {
+		add_times(series, 1, 100, 1);
+		add_times(series, 2, 10000, i % 2);
+		add_times(series, 3, 1000, 1);
+		netobs_series_end_interval(series, 0, NULL, NULL);
+		take_scrape(series, &scrape);
+		assert_null(find_service(&scrape, 3));
+		has_entered |= !!find_service(&scrape, 2);
+		assert_true(!has_entered || find_service(&scrape, 2));
+	}
+	assert_true(has_entered);
+}
+
 static void add_interface(struct netobs_series *series, const char *name,
 			  uint32_t ifindex, uint64_t bytes)
 {
