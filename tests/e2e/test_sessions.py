@@ -162,11 +162,7 @@ class Talks(talkers.TalkTest):
     def test_each_end_has_its_process(self):
         """And the thread that used it last; ended ones, of which each has one record."""
         self.wire_all()
-        places = [self.host, *self.containers]
-        for ns in places:
-            ns.acknowledge_at_once()
-            ns.sysctl("ipv4/tcp_tw_reuse", 0)
-        inodes = {ns.inode for ns in places}
+        inodes = {ns.inode for ns in (self.host, *self.containers)}
         sessions = Sessions(self)
         self.talk_at_random()
         notes, threads, ids = self.notes.read(), self.notes.threads(), self.notes.thread_ids()

@@ -29,6 +29,7 @@ PR_SET_PDEATHSIG = 1
 SIOCGIFFLAGS, SIOCSIFFLAGS = 0x8913, 0x8914
 IFF_UP = 1
 PATIENCE_S = 60 # of a wait for what a busy machine does late
+NOT_ACKNOWLEDGED = "broadcast", "multicast", "anycast" # routes
 LINKS = 4 # that a packet passes, each by the backlog of a CPU
 BACKLOG = 1000 # packets of a CPU, at most: net.core.netdev_max_backlog
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -142,11 +143,24 @@ def run_first():
     os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
 
 
+def run_as_others():
+    """The end of run_first(), for this thread."""
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
 def check_errno(result, what):
     if result < 0:
         error = ctypes.get_errno()
         raise OSError(error, f"{what}: {os.strerror(error)}")
     return result
+
+
+def acknowledged_route(line):
+    """Commands of ip(8). The kernel's metric 0 of IPv6 cannot be asked for: there, another route takes the place."""
+    words = line.split(" pref ")[0]
+    yield f"route replace {words.replace(' metric 0', '')} quickack 1\n"
+    if " metric 0" in words:
+        yield f"route del {words}\n"
 
 
 class Namespace:
@@ -227,12 +241,14 @@ class Namespace:
 
     def acknowledge_at_once(self):
         """
-        On IPv4 routes that there are by now: so no timer sends the ACK that ends a connection.
+        On routes that there are by now: so no timer sends the ACK that ends a connection.
         Some hosts run no tracing program while their process 1 is the task that it interrupts.
         """
-        for line in self.ip("-4", "route", "show", "table", "all").splitlines():
-            if not line.startswith("broadcast"):
-                self.ip("route", "replace", *line.split(), "quickack", "1")
+        for family in "-4", "-6":
+            lines = self.ip(family, "route", "show", "table", "all").splitlines()
+            self.run(IP, family, "-batch", "-", input="".join(
+                command for line in lines if line.split()[0] not in NOT_ACKNOWLEDGED
+                for command in acknowledged_route(line)))
 
     def snmp(self, protocol, name, file="snmp"):
         """A counter of /proc/net/snmp, or netstat; 0 if there is none."""

@@ -442,9 +442,13 @@ class TalkTest(lab.LabTest):
         self.containers = [self.lab.ns(f"c{i}", ipv6=True) for i in range(self.CONTAINERS)]
 
     def wire_all(self):
+        """Connections end in the calls of their processes, and none has the ports of another."""
         for i, container in enumerate(self.containers):
             self.lab.wire(self.host, f"v{i}", [f"10.0.{i}.1/24", f"2001:db8:{i}::1/64"],
                           container, "eth0", [f"10.0.{i}.2/24", f"2001:db8:{i}::2/64"])
+        for ns in self.host, *self.containers:
+            ns.acknowledge_at_once()
+            ns.sysctl("ipv4/tcp_tw_reuse", 0)
 
     def servers(self, tcp_count, udp_count):
         """Address and port, and address, port and how to ask, of each question to come."""
