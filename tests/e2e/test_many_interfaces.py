@@ -48,9 +48,9 @@ class ManyInterfaces(lab.LabTest):
         self.assertEqual(0, self.start_pairs(first, count).wait())
 
     def observe(self, *arguments):
-        """An observer, and the seconds until it observes."""
+        """An observer, and the seconds until it observes. What else this host does is not the product's time."""
         start = time.monotonic()
-        made = Observer(self.lab, self.a, *arguments, release=True)
+        made = Observer(self.lab, self.a, *arguments, release=True, enter=lab.run_first)
         lab.wait_for(lambda: observer.ATTACHED.search(made.messages()),
                      "netobsctl to start")
         return made, time.monotonic() - start
@@ -67,10 +67,11 @@ class ManyInterfaces(lab.LabTest):
         self.assert_below(2, self.start_and_stop)
 
     def start_and_stop(self):
-        """The longer of the two, in seconds."""
+        """The longer of the two, in seconds; infinite, if the start left interfaces to be attached to later."""
         observing, started = self.observe("-x", "lo")
-        self.assertIn(f"observing {2 * PAIRS} interfaces",
-                      observing.messages())
+        if f"observing {2 * PAIRS} interfaces" not in observing.messages():
+            self.end(observing)
+            return math.inf
         for name in "v1", f"w{PAIRS}":
             self.assertEqual(2, bpf.attached(self.a, name))
         # A flood between the moments: to the packet.

@@ -72,6 +72,12 @@ class Answers(OutageTest):
         "kafka": "kafka://127.0.0.1:{port}/flows?spool.max_age={minutes}m",
     }
 
+    def setUp(self):
+        """First, with all that it starts: what else this host does is not the service's time."""
+        lab.run_first()
+        self.addCleanup(lab.run_as_others)
+        super().setUp()
+
     def fill_disk(self):
         with contextlib.suppress(OSError), open(f"{self.disk}/fill", "wb") as file:
             while file.write(bytes(4096)):
