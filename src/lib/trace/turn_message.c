@@ -21,24 +21,48 @@ int64_t *turn_stamp_at(struct netobs_turn *turn, enum turn_stamp stamp)
 	return stamps[stamp];
 }
 
+static int64_t length_of(const struct turn_span *span)
+{
+	return span->until_ns - span->from_ns;
+}
+
+static struct turn_span *find_shortest(struct turn_span *spans, uint32_t n)
+{
+	struct turn_span *shortest = spans;
+
+	for (uint32_t i = 1; i < n; i++)
+		if (length_of(&spans[i]) < length_of(shortest))
+			shortest = &spans[i];
+	return shortest;
+}
+
 void turn_add_span(struct turn_span *spans, uint32_t *n, int64_t from_ns,
 		   int64_t until_ns)
 {
-	if (until_ns > from_ns && *n && spans[*n - 1].until_ns == from_ns)
-		spans[*n - 1].until_ns = until_ns;
-	else if (until_ns > from_ns && *n < TURN_SPANS)
-		spans[(*n)++] = (struct turn_span){ from_ns, until_ns };
+	const struct turn_span span = { from_ns, until_ns };
+
+	if (length_of(&span) <= 0)
+		return;
+	for (uint32_t i = 0; i < *n; i++)
+		if (spans[i].until_ns == from_ns) {
+			spans[i].until_ns = until_ns;
+			return;
+		}
+	if (*n < TURN_SPANS) {
+		spans[(*n)++] = span;
+		return;
+	}
+	spans = find_shortest(spans, *n);
+	if (length_of(&span) > length_of(spans))
+		*spans = span;
 }
 
 void turn_add_unread(struct turn_message *message, int64_t since_ns,
 		     int64_t until_ns)
 {
-	const uint32_t n = message->n_unread;
-
-	turn_add_span(message->unread, &message->n_unread,
-		      n ? max_i64(since_ns, message->unread[n - 1].until_ns) :
-			  since_ns,
-		      until_ns);
+	for (uint32_t i = 0; i < message->n_unread; i++)
+		since_ns = max_i64(since_ns, message->unread[i].until_ns);
+	turn_add_span(message->unread, &message->n_unread, since_ns, until_ns);
 }
 
 /* ---- The journey of the last byte --------------------------------------------------------- */

@@ -86,8 +86,8 @@ struct turn_message {
 	int64_t end; /* offset behind the last byte; INT64_MAX: not known yet */
 	int64_t closed_ns, changed_ns, told_ns; /* 0: not yet */
 	uint64_t cycle;				/* the number of its turn */
-	struct turn_span unread[TURN_SPANS]; /* of more, the rest is left out */
-	struct turn_span idle[TURN_SPANS];   /* of slices */
+	struct turn_span unread[TURN_SPANS];	/* of more, the longest */
+	struct turn_span idle[TURN_SPANS];	/* of slices */
 	uint32_t n_unread, n_idle;
 	int64_t journey_end; /* offset behind the last byte of its journey */
 	bool has_journey;
@@ -99,7 +99,7 @@ TAILQ_HEAD(turn_messages, turn_message);
 /** @return the member of a stamp */
 int64_t *turn_stamp_at(struct netobs_turn *turn, enum turn_stamp stamp);
 
-/** Add a span of time, or extend the last one that ends at @from_ns, unless there are TURN_SPANS. */
+/** Add a span of time, or extend the one that ends at @from_ns; of more than TURN_SPANS, the longest are kept. */
 void turn_add_span(struct turn_span *spans, uint32_t *n, int64_t from_ns,
 		   int64_t until_ns);
 

@@ -476,6 +476,41 @@ CASE(threads_are_known_while_a_part_is_unread)
 	assert_int_equal(n, 2);
 }
 
+/* A message is read in many pieces, each at once but for the last one. */
+CASE(threads_are_known_of_the_longest_wait_of_a_message)
+{
+	enum { PIECES = 20, PIECE = 100, LAST_MS = 40 };
+	struct host *server = &world->hosts[1];
+	struct message message = { .direction = 0 };
+	const struct netobs_turn *turn;
+	int64_t ns, long_ns;
+
+	begin(world);
+	talk(world, 0);
+	talk(world, 1);
+	message.offset = world->ends[0];
+	ns = world->now_ns + 3 * MS;
+	for (int i = 0; i < PIECES; i++) {
+		const int64_t from = world->ends[0] + i * PIECE;
+
+		add(world, 1, 0, NETOBS_TRACE_SEGMENT, ns, from, from + PIECE);
+		add(world, 1, 0, NETOBS_TRACE_READY, ns, from, from + PIECE);
+		long_ns = i < PIECES - 1 ? 100 * US : LAST_MS * (int64_t)MS;
+		add(world, 1, 0, NETOBS_TRACE_READ, ns + long_ns, from,
+		    from + PIECE);
+		ns += long_ns + MS;
+	}
+	add(world, 1, 1, NETOBS_TRACE_SENT, ns, world->ends[1],
+	    world->ends[1] + PIECE);
+	server->until_ns = ns + 500 * MS;
+	run_hosts(world);
+	turn = find_turn(server, &message);
+	assert_true(turn->record.has & NETOBS_TURN_HAS_THREADS);
+	assert_in_range(turn->thread_ns[NETOBS_TURN_READING][NETOBS_THREAD_STOP],
+			LAST_MS * (int64_t)MS,
+			LAST_MS * (int64_t)MS + PIECES * 100 * US);
+}
+
 /* @return the record of the same message; NULL: the host has left it out */
 static const struct netobs_turn *find_same(const struct host *host,
 					   const struct netobs_turn *turn)
