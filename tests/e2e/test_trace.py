@@ -99,7 +99,7 @@ class Events(Trace):
         with open(os.devnull, "wb") as out:
             process = self.lab.spawn("strace", "-f", "-qq", "-s", "32", "-e", "trace=bpf", "-o", calls,
                                      observer.netobsctl(True), "check", stdout=out)
-        process.wait(timeout=120)
+        process.wait(timeout=observer.LOAD_S)
         loaded = set(re.findall(r'BPF_PROG_LOAD.*prog_name="netobs_tr_(\w+)"', lab.read(calls)))
         for layer, names in self.PER_PACKET.items():
             is_there = layer != "socket" or self.has_sockets

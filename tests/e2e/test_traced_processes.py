@@ -176,7 +176,7 @@ class Processes(lab.LabTest):
             time.sleep(.3)
             return os.path.getsize(self.path)
         self.warm = set()
-        lab.wait_for(is_seen, "the tracer", 240)
+        lab.wait_for(is_seen, "the tracer", observer.LOAD_S)
 
     def stop(self):
         time.sleep(.5)

@@ -20,7 +20,6 @@ from lib.fault_net import PORT, App
 
 SECONDS = 4
 START_S = .3 # of the client
-TRACER_S = 240 # of a busy machine, to load programs
 SHIFT_NS, PPM = 80_000_000, 40 # of B's clock, at most
 SIDES = {"a": "client", "b": "server"}
 EXPRESSION = f"port {PORT}"
@@ -117,7 +116,7 @@ class Run:
                 self.tracers[letter] = self.lab.spawn(
                     observer.netobsctl(release=True), "trace", *spaces, "-o",
                     f"json:{path}?records=turn,queue,host", EXPRESSION, stderr=errors)
-        lab.wait_for(self.is_traced, "the tracers", TRACER_S)
+        lab.wait_for(self.is_traced, "the tracers", observer.LOAD_S)
 
     def is_traced(self):
         kind = socket.SOCK_DGRAM if self.workload == "udp" else socket.SOCK_STREAM

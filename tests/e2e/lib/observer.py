@@ -16,6 +16,7 @@ from lib import bpf
 from lib import lab
 
 INGRESS, EGRESS, BOTH = 0, 1, 3
+LOAD_S = 240 # of a wait for a busy machine to load all programs
 FEATURES = "NETOBS_TEST_FEATURES" # as check prints them
 ATTACHED = re.compile(r"observing \d+ interface")
 SUMS = re.compile(r'"Bytes":(\d+),"Packets":(\d+)[,}]') # as all flow records have them
@@ -33,8 +34,9 @@ def netobsctl(release=False):
 def run(*arguments, ns=None, code=0, program=None, under=(), **options):
     """netobsctl to its end, which must be with this status; None: with any. @under: what runs it."""
     command = [*under, program or netobsctl(), *map(str, arguments)]
+    seconds = LOAD_S if "check" in arguments[:1] else lab.PATIENCE_S
     done = subprocess.run(ns.command(*command) if ns else command, text=True, capture_output=True,
-                          timeout=60, check=False, **options)
+                          timeout=seconds, check=False, **options)
     check_sanitizer(done.stderr)
     if code not in (None, done.returncode):
         raise AssertionError(f"exit {done.returncode}, expected {code}: {done.stderr}")

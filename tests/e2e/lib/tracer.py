@@ -159,7 +159,7 @@ class Tracer:
                 time.sleep(.01)
             return os.path.getsize(self.path)
         with listener:
-            lab.wait_for(is_seen, "the tracer")
+            lab.wait_for(is_seen, "the tracer", observer.LOAD_S)
 
     def messages(self):
         return lab.read(self.errors)
