@@ -71,6 +71,7 @@ class ManyInterfaces(lab.LabTest):
         observing, started = self.observe("-x", "lo")
         if f"observing {2 * PAIRS} interfaces" not in observing.messages():
             self.end(observing)
+            bpf.await_unexpedited()
             return math.inf
         for name in "v1", f"w{PAIRS}":
             self.assertEqual(2, bpf.attached(self.a, name))
