@@ -69,6 +69,13 @@ def status_of(pid):
     return {name: value.strip().removesuffix(" kB") for name, value in lines}
 
 
+def command_of(pid):
+    """The name that the kernel has for a process; none if it has ended, or the name is no text."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return read(f"/proc/{pid}/comm").rstrip("\n")
+    return ""
+
+
 def wait_for(condition, what, seconds=PATIENCE_S):
     """Poll until @condition is true, however slow the machine; return that."""
     end = time.monotonic() + seconds
@@ -138,14 +145,14 @@ def die_with_parent():
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
-def run_first():
-    """For spawn(): run a process with priority over other tests, whose load would disturb it."""
-    os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+def run_first(tid=0):
+    """For spawn(): run a process with priority over other tests, whose load would disturb it. @tid: 0: this thread"""
+    os.sched_setscheduler(tid, os.SCHED_RR, os.sched_param(1))
 
 
-def run_as_others():
-    """The end of run_first(), for this thread."""
-    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+def run_as_others(tid=0):
+    """The end of run_first()."""
+    os.sched_setscheduler(tid, os.SCHED_OTHER, os.sched_param(0))
 
 
 def check_errno(result, what):
