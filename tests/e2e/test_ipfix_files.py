@@ -85,7 +85,7 @@ class Files(ipfix_lab.IpfixTest):
 
     def test_file_that_a_crash_has_left_is_cut_and_finished(self):
         path = self.lab.path("flows.ipfix")
-        spec = f"ipfix:file:{path}?rotate.interval=1h"
+        spec = f"ipfix:file:{path}?rotate.bytes=1G" # files of an interval also end at a full hour
         self.feed(spec, "--rate", 10000)
         part = f"{path}.part"
         lab.wait_for(lambda: os.path.exists(part) and
