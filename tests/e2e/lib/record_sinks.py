@@ -11,6 +11,7 @@ import threading
 from lib import collectors
 from lib import grpc_lab
 from lib import http_lab
+from lib import lab
 from lib import netobs_proto
 
 
@@ -80,7 +81,11 @@ class Sinks:
                 *sink_section("grpc", self.grpc.spec(), records, f"agent_ip = {netobs_proto.AGENT}")]
 
     def check(self, records, own=list):
-        """Each has got these. @own: those of all that it has got that are of the test."""
+        """
+        Each has got these, once the service has ended. @own: those of all that it has got that are of the test.
+        """
+        self.lines.join(lab.PATIENCE_S) # it has read all that was sent
+        self.test.assertFalse(self.lines.is_alive())
         for found in self.lines.found, self.http.lines:
             self.test.assertEqual(sorted(map(str, records)), sorted(map(str, own(found))))
         self.test.assertEqual(netobs_proto.lines(records), netobs_proto.lines(own(self.grpc.others())))
