@@ -245,7 +245,7 @@ class Observer:
     def wait_records(self, condition, what):
         lab.wait_for(lambda: condition(self.lines()), what)
 
-    def stop(self, number=signal.SIGINT, code=0, seconds=60):
+    def stop(self, number=signal.SIGINT, code=0, seconds=lab.PATIENCE_S):
         """End it, and read all."""
         if self.is_running():
             self.process.send_signal(number)
@@ -267,6 +267,6 @@ def flows(where, *arguments, ns=None, command=(), **options):
     done = where.spawn(*command, netobsctl(), "flows", *arguments, ns=ns,
                        stdout=options.pop("stdout", -1), stderr=-1,
                        text=True, **options)
-    out, errors = done.communicate(timeout=60)
+    out, errors = done.communicate(timeout=lab.PATIENCE_S)
     check_sanitizer(errors)
     return Result(done.returncode, lambda: io.StringIO(out or ""), errors)

@@ -53,7 +53,7 @@ class Supervisor:
                 return line
         return None
 
-    def wait(self, start, seconds=60):
+    def wait(self, start, seconds=lab.PATIENCE_S):
         """The next line that begins so."""
         with self.changed:
             found = self.changed.wait_for(lambda: self.take(start), seconds)
@@ -162,7 +162,7 @@ class ServiceTest(Configured, ExactTest):
     def stop(self, code=0):
         os.kill(self.pid, signal.SIGTERM)
         self.supervisor.wait("STOPPING=1")
-        self.process.wait(timeout=60)
+        self.process.wait(lab.PATIENCE_S)
         observer.check_sanitizer(self.messages())
         self.assertEqual(code, self.process.returncode, self.messages())
 
