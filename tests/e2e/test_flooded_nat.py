@@ -15,7 +15,6 @@ import re
 import socket
 import struct
 import threading
-import time
 
 from lib import lab
 from lib import nat
@@ -72,7 +71,7 @@ class Conversation(threading.Thread):
     def __init__(self, test):
         super().__init__(daemon=True)
         with test.client:
-            self.sock = socket.create_connection((test.SERVER, PORT), timeout=60)
+            self.sock = socket.create_connection((test.SERVER, PORT), timeout=lab.PATIENCE_S)
         self.port = self.sock.getsockname()[1]
         self.is_over, self.error = threading.Event(), None
         self.say()
@@ -92,7 +91,7 @@ class Conversation(threading.Thread):
 
     def stop(self):
         self.is_over.set()
-        self.join(60)
+        self.join(lab.PATIENCE_S)
         self.sock.close()
 
 
@@ -118,6 +117,8 @@ class FloodedNat(nat.RandomNatTest):
         self.rules(nat.BASE + "add rule inet nat post oifname rs masquerade\n")
         self.server.run("nft", "-f", "-", input=SILENT)
         self.server.sysctl("ipv4/tcp_synack_retries", 0)
+        for name in "syn_sent", "syn_recv": # none ends by its timeout, however long the flood takes
+            self.router.sysctl(f"netfilter/nf_conntrack_tcp_timeout_{name}", 600)
         # Answers to the addresses that do not exist go where these come from, and end there.
         self.router.ip("route", "add", "100.64.0.0/10", "via", self.CLIENT)
         self.client.ip("route", "add", "blackhole", "100.64.0.0/10")
@@ -191,7 +192,7 @@ class FloodedNat(nat.RandomNatTest):
         sent = json.loads(out)
         self.assertEqual(FLOOD, sent["packets"])
         self.assertTrue(self.look_up(conversations))
-        status = lab.wait_for(lambda: self.settled(), "all reports")
+        status = lab.wait_for(self.accounted, "all reports")
         self.note(f"{sent['packets']} packets in {sent['seconds']} s, {looks} looks meanwhile: "
                   f"{status}; "
                   f"{observer.in_mib({'before': before, 'after': self.memory()})}")
@@ -199,16 +200,17 @@ class FloodedNat(nat.RandomNatTest):
         self.assertEqual(status["begun"],
                          status["active"] + status["ended"] + status["forgotten"])
         self.assertEqual(0, status["refused"])
-        # On a busy host, reports may be lost, and a full table of the kernel drops packets.
-        self.assertGreaterEqual(
-            status["begun"] + status["lost_reports"] + self.dropped_by_conntrack(), FLOOD + REAL)
-        self.assertEqual(status["begun"] > PLACES + status["ended"], status["forgotten"] > 0)
+        # None makes room before all places are taken. Others may have ended since.
+        self.assertLessEqual(status["forgotten"], max(0, status["begun"] - PLACES))
 
-    def settled(self):
-        """The numbers when no more begin: what is left in the ring is read with each interval."""
-        first = self.status()
-        time.sleep(2 * INTERVAL_S)
-        return first if first["begun"] == self.status()["begun"] else None
+    def accounted(self):
+        """
+        The numbers, once they have all connections. On a busy host, reports may be lost, and a full table of
+        the kernel drops packets.
+        """
+        status = self.status()
+        known = status["begun"] + status["lost_reports"] + self.dropped_by_conntrack()
+        return status if known >= FLOOD + REAL else None
 
 
 if __name__ == "__main__":
