@@ -115,7 +115,7 @@ class Connections(lab.LabTest):
         self.places = places
         self.observer = Observer(
             self.lab, self.a, "-i", "eth0", "--rtt", "--max-connections", places, "--interval",
-            "1", "--metrics", f"unix:{self.lab.path('metrics')}", release=True)
+            "1", "--metrics", f"unix:{self.lab.path('metrics')}", release=True, enter=lab.run_first)
         self.observer.wait_attached((self.a, "eth0"))
         self.sent = 0
         self.bounds, bodies = self.memory()
