@@ -129,7 +129,7 @@ class Rtt(lab.LabTest):
 
     def finish(self, process):
         process.send_signal(signal.SIGINT)
-        out, errors = process.communicate(timeout=60)
+        out, errors = process.communicate(timeout=lab.PATIENCE_S)
         observer.check_sanitizer(errors)
         self.assertEqual(0, process.returncode, errors)
         return [json.loads(line) for line in out.splitlines()]
@@ -255,9 +255,10 @@ class Rtt(lab.LabTest):
         link = relay.Link(self.lab, 20_000)
         process = self.start(link, "flows", "--rtt", "--interval", "60")
         pings = {family: self.lab.spawn("ping", "-q", "-n", "-i", "0.2", "-c", 10, target,
-                                        ns=link.a, stdout=subprocess.PIPE, text=True)
+                                        ns=link.a, stdout=subprocess.PIPE, text=True,
+                                        enter=lab.run_first)
                  for family, (_, target) in relay.ADDRESSES.items()}
-        said = {family: ping.communicate(timeout=60)[0] for family, ping in pings.items()}
+        said = {family: ping.communicate(timeout=lab.PATIENCE_S)[0] for family, ping in pings.items()}
         flows = {(record["Proto"], record.get("IcmpType")): record
                  for record in self.finish(process)}
         for family, proto, request, reply in (4, 1, 8, 0), (6, 58, 128, 129):
@@ -274,7 +275,7 @@ class Rtt(lab.LabTest):
     def test_without_the_option_records_have_nothing_of_it(self):
         link = relay.Link(self.lab, 0)
         link.serve()
-        process = self.start(link, "flows")
+        process = self.start(link, "flows", "--interval", "60")
         link.talk("pingpong", 0.5)
         records = [record for record in self.finish(process) if record["Proto"] == 6]
         self.assertEqual(2, len(records))
@@ -287,7 +288,7 @@ class Rtt(lab.LabTest):
         link = relay.Link(self.lab, 20_000)
         link.serve()
         client = self.lab.spawn("python3", relay.CHAT, "pingpong",
-                                relay.ADDRESSES[4][1], relay.PORT, 60, ns=link.a,
+                                relay.ADDRESSES[4][1], relay.PORT, 600, ns=link.a,
                                 stdout=subprocess.DEVNULL)
         terminal = Terminal(self.lab, link.a, 24, 80, "tcp", "-i", "eth0", "--interval",
                             "0.3")
@@ -313,7 +314,7 @@ class Rtt(lab.LabTest):
 
         once = self.lab.spawn(observer.netobsctl(), "tcp", "-i", "eth0", "--once", "--interval",
                               "1", ns=link.a, stdout=subprocess.PIPE, text=True)
-        out, _ = once.communicate(timeout=60)
+        out, _ = once.communicate(timeout=lab.PATIENCE_S)
         heading, row, *others = out.splitlines()
         self.assertRegex(heading, r"^CLIENT → SERVER +RTT → .* SEEN AT$")
         self.assertRegex(row, r"^192\.0\.2\.1:\d+ → 192\.0\.2\.2:7000 .*kb/s.* established +eth0$")
@@ -331,7 +332,7 @@ class Rtt(lab.LabTest):
             lab.wait_for(lambda: bpf.attached(link.a, "eth0") == 2, "netobsctl")
             link.talk("pingpong", 0.3)
             process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=60)
+            _, errors = process.communicate(timeout=lab.PATIENCE_S)
             observer.check_sanitizer(errors)
             found = json.loads(errors.splitlines()[-1])["connections"]
             self.assertEqual(1024, found["max"])

@@ -14,10 +14,12 @@ since a process takes time to wake up. All in microseconds. A client pauses betw
 "rest" for long, or for PAUSE_MS.
 """
 
+import fcntl
 import json
 import socket
 import struct
 import sys
+import termios
 import threading
 import time
 
@@ -82,6 +84,10 @@ class Info:
         info = self.connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
         return struct.unpack_from("=I", info, offset)[0]
 
+    def unacknowledged(self):
+        """In bytes."""
+        return struct.unpack("=i", fcntl.ioctl(self.connection, termios.TIOCOUTQ, bytes(4)))[0]
+
     def look(self):
         self.rtts.append(self.read(RTT))
 
@@ -131,8 +137,10 @@ def client(kind, address, port, seconds):
         end = time.monotonic() + seconds
         times, thoughts = talk(connection, info, end) if talk else \
             pingpong(connection, info, end, float(kind) / 1000)
-        # What is under way is acknowledged meanwhile.
+        # What is under way is acknowledged meanwhile, unless it is lost.
         time.sleep(max(0.5, 4 * info.read(RTT) / 1e6))
+        while info.unacknowledged():
+            time.sleep(PAUSE_S)
         print(json.dumps({"port": connection.getsockname()[1], "rtts": info.rtts,
                           "min": info.read(MIN_RTT), "times": times, "thoughts": thoughts,
                           "retransmits": info.read(TOTAL_RETRANS)}), flush=True)
