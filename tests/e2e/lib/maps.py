@@ -45,8 +45,9 @@ class MapTest(nat.RandomNatTest):
         self.socket, self.records = self.lab.path("control.sock"), self.lab.path("records")
         self.translators = [self.router]
 
-    def map(self, *arguments, check=True):
-        result = observer.run("map", *arguments, ns=self.router, code=None)
+    def map(self, *arguments, check=True, release=False):
+        result = observer.run("map", *arguments, ns=self.router, code=None,
+                              program=observer.netobsctl(release))
         if check:
             self.assertEqual(0, result.returncode, result.stderr)
             self.assertEqual("", result.stderr)
@@ -66,8 +67,8 @@ class MapTest(nat.RandomNatTest):
         end_service(self, self.service)
         return [one for one in lab.json_lines(self.records) if one.get("type", "flow") == kind]
 
-    def of_service(self):
-        return mapped(self.map("--once", "-o", "json", "-s", self.socket).stdout)
+    def of_service(self, release=False):
+        return mapped(self.map("--once", "-o", "json", "-s", self.socket, release=release).stdout)
 
     def wanted(self):
         """{(original before translation, after it)} of all entries that translate."""
