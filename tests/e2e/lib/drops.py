@@ -12,6 +12,7 @@ from lib import bpf
 from lib import frames as f
 from lib import lab
 from lib import observer
+from lib import traffic
 
 PREFIX = "SKB_DROP_REASON_"
 
@@ -81,10 +82,16 @@ class Scenario:
         with self.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
             for option in options:
                 sender.setsockopt(*option)
+            with traffic.awake():
+                for _ in range(count):
+                    # A datagram that the path refused before is not repeated.
+                    with contextlib.suppress(OSError):
+                        sender.sendto(bytes(size), (address, self.port))
+
+    def send_frames(self, interface, frame, count):
+        with self.client.packet_socket(interface) as sender, traffic.awake():
             for _ in range(count):
-                # A datagram that the path refused before is not repeated.
-                with contextlib.suppress(OSError):
-                    sender.sendto(bytes(size), (address, self.port))
+                sender.send(frame)
 
     def counter(self):
         raise NotImplementedError
@@ -159,7 +166,7 @@ class BadChecksum(Scenario):
         datagram[6:8] = b"\x12\x34"
         frame = f.ether(self.test.macs[1], self.test.macs[0], 0x0800,
                         f.ipv4(CLIENT, SERVER, 17, bytes(datagram)))
-        self.client.send_frames("c0", [frame] * count)
+        self.send_frames("c0", frame, count)
 
     def counter(self):
         return self.server.snmp("Udp", "InCsumErrors")
@@ -189,7 +196,7 @@ class ReversePath(Scenario):
     def send(self, count):
         frame = f.ether(self.test.macs[1], self.test.macs[0], 0x0800,
                         f.ipv4(SERVER, "10.50.2.9", 17, f.udp(4000, self.port)))
-        self.client.send_frames("c0", [frame] * count)
+        self.send_frames("c0", frame, count)
 
     def counter(self):
         return self.router.snmp("TcpExt", "IPReversePathFilter", "netstat")
@@ -344,9 +351,8 @@ class Bridge(Scenario):
         lab.run("bridge", "-n", self.server.name, "link", "set", "dev", "b1", "state", "0")
 
     def send(self, count):
-        self.client.send_frames("b0", [f.ether("02:00:00:00:99:99", self.mac, 0x0800,
-                                               f.ipv4(CLIENT, SERVER, 17, f.udp(4000, self.port)))
-                                       ] * count)
+        self.send_frames("b0", f.ether("02:00:00:00:99:99", self.mac, 0x0800,
+                                       f.ipv4(CLIENT, SERVER, 17, f.udp(4000, self.port))), count)
 
     def counter(self):
         return self.server.counters("b1")["rx"]["packets"]
@@ -381,9 +387,9 @@ class Xdp(Scenario):
         self.server.ip("link", "set", "dev", f"{self.interface}1", self.kind, "pinned", path)
 
     def send(self, count):
-        self.client.send_frames(f"{self.interface}0", [f.ether("02:00:00:00:99:99", self.mac, 0x0800,
-                                               f.ipv4(CLIENT, SERVER, 17, f.udp(4000, self.port)))
-                                       ] * count)
+        self.send_frames(f"{self.interface}0",
+                         f.ether("02:00:00:00:99:99", self.mac, 0x0800,
+                                 f.ipv4(CLIENT, SERVER, 17, f.udp(4000, self.port))), count)
 
     def counter(self):
         return self.client.counters(f"{self.interface}0")["tx"]["packets"]

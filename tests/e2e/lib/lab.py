@@ -100,15 +100,23 @@ def await_quiet(*namespaces):
         return not any(line.split()[2] != "0" for ns in namespaces if ns.is_there()
                        for line in ns.run("ss", "-tnH").splitlines())
 
-    def backlogs():
-        with open("/proc/net/softnet_stat", encoding="ascii") as file:
-            return [(int(words[0], 16), int(words[11], 16)) for words in map(str.split, file)]
-
     wait_for(is_acknowledged, "acknowledgements")
     for _ in range(LINKS):
         before = backlogs()
-        wait_for(lambda: all(not left or (done - first) & 0xffffffff > BACKLOG for (done, left), (first, _)
-                             in zip(backlogs(), before)), "packets that CPUs have not processed")
+        wait_for(lambda: all(is_processed(cpu, before) for cpu in before), "packets that CPUs have not processed")
+
+
+def backlogs():
+    """{CPU: (packets that it has processed, those that wait)}"""
+    with open("/proc/net/softnet_stat", encoding="ascii") as file:
+        lines = [[int(word, 16) for word in line.split()] for line in file]
+    return {line[12]: (line[0], line[11]) for line in lines}
+
+
+def is_processed(cpu, before):
+    """Whether a CPU has done all packets that waited when backlogs() said @before."""
+    done, left = backlogs()[cpu]
+    return not left or (done - before[cpu][0]) & 0xffffffff > BACKLOG
 
 
 def sized(amount):

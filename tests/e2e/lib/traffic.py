@@ -60,25 +60,38 @@ def send(sender, receiver, size):
     receive(receiver, size)
 
 
+@contextlib.contextmanager
+def awake():
+    """
+    Be the only task of a CPU, which must not sleep: what a timer or a softirq sends or drops for this thread interrupts
+    no process 1 there, for which some hosts run no tracing program. The CPU has no backlog of it at the end.
+    """
+    cpus = os.sched_getaffinity(0)
+    cpu = max(cpus)
+    try:
+        os.sched_setaffinity(0, {cpu})
+        lab.run_first()
+        yield
+        for _ in range(lab.LINKS):
+            before = lab.backlogs()
+            while not lab.is_processed(cpu, before):
+                pass
+    finally:
+        lab.run_as_others()
+        os.sched_setaffinity(0, cpus)
+
+
 def send_awake(sender, receiver, size):
-    """
-    As the only task of a CPU, which never sleeps: what a timer sends or drops for this connection interrupts no
-    process 1 there, for which some hosts run no tracing program.
-    """
-    cpus, rest, got = os.sched_getaffinity(0), memoryview(bytes(size)), 0
+    """Over a connection, so many bytes, which a queue may drop when a timer runs it."""
+    rest, got = memoryview(bytes(size)), 0
     for end in (sender, receiver):
         end.setblocking(False)
-    try:
-        os.sched_setaffinity(0, {max(cpus)})
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    with awake():
         while got < size:
             with contextlib.suppress(BlockingIOError):
                 rest = rest[sender.send(rest):]
             with contextlib.suppress(BlockingIOError):
                 got += len(receiver.recv(size))
-    finally:
-        lab.run_as_others()
-        os.sched_setaffinity(0, cpus)
 
 
 def exchange(client, server, sizes):
