@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Cost: 55
+# Cost: 20
 """Every verb, flag, value, JSON field and counter is where it is documented:
 in -h, in the man page and in the completion, and nowhere without being there."""
 # Needs: zsh
 
+import functools
 import json
 import os
 import pathlib
@@ -24,6 +25,7 @@ FLAG = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
 WITHOUT_PAGE = {"help"}
 
 
+@functools.cache
 def run(*args):
     done = subprocess.run([NETOBSCTL, *args], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, f"netobsctl {args}: {done.returncode}: {done.stderr}"
@@ -95,7 +97,8 @@ def complete(*words):
 
 
 # In a shell of its own, as completion needs one: types each line from $3 on, presses the tab key,
-# and appends what is offered, and END, to $2. fpath has the directory $1.
+# and appends what is offered, and END, to $2. fpath has the directory $1. After ^X, which other keys
+# begin with, it would wait for a second one.
 ZSH = r"""
 zmodload zsh/zpty
 zpty shell zsh -f -i
@@ -109,13 +112,13 @@ compadd() {
 }
 finish() { print -r END >>$2; BUFFER= }
 zle -N finish
-bindkey '^I' list-choices '^X' finish
+bindkey '^I' list-choices '^Y' finish
 print READY"
 zpty -r shell line '*READY*READY*'
 for ((n = 1; n <= $# - 2; n++)); do
-	zpty -w -n shell ${argv[n+2]}$'\t\x18'
+	zpty -w -n shell ${argv[n+2]}$'\t\x19'
 	repeat 600; do
-		zpty -r -t shell line
+		while zpty -r -t shell line; do :; done
 		(($(grep -cx END $2) == n)) && continue 2
 		sleep 0.05
 	done
