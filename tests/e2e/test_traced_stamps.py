@@ -3,6 +3,7 @@
 """netobsctl trace, compared with the time stamps that sockets have of the kernel (SO_TIMESTAMPING)."""
 
 import collections
+import contextlib
 import socket
 import struct
 import threading
@@ -29,20 +30,27 @@ def stamp_of(ancillary):
     return seconds * 10**9 + ns
 
 
-def take_stamps(end, wanted):
-    """{number that the kernel gives: {SND, SCHED, ACK: ns}}, until there are so many."""
-    found = collections.defaultdict(dict)
-    limit = time.monotonic() + 20
-    while sum(map(len, found.values())) < wanted and time.monotonic() < limit:
-        try:
+def new_stamps():
+    """{number that the kernel gives: {SND, SCHED, ACK: ns}}"""
+    return collections.defaultdict(dict)
+
+
+def take_stamps(end, found):
+    """Those that are there; of a process that takes them late, the kernel may have no room for the last ones."""
+    with contextlib.suppress(BlockingIOError):
+        while True:
             _, ancillary, _, _ = end.recvmsg(0, 1024, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            time.sleep(.01)
-            continue
-        error = next(data for level, kind, data in ancillary if level in (socket.IPPROTO_IP, socket.IPPROTO_IPV6))
-        kind, number = ERROR.unpack_from(error)[5:]
-        found[number][kind] = stamp_of(ancillary)
-    return found
+            error = next(data for level, kind, data in ancillary if level in (socket.IPPROTO_IP, socket.IPPROTO_IPV6))
+            kind, number = ERROR.unpack_from(error)[5:]
+            found[number][kind] = stamp_of(ancillary)
+
+
+def await_stamp(end, found, number, kind):
+    """That of the last bytes, which has all others before it."""
+    def is_there():
+        take_stamps(end, found)
+        return kind in found[number]
+    lab.wait_for(is_there, "the last stamp")
 
 
 class Stamps(Trace):
@@ -74,13 +82,14 @@ class Stamps(Trace):
         self.addCleanup(client.close)
         self.addCleanup(server.close)
         client.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, SENDS | TX_ACK)
-        ends, sent = [], 0
+        ends, sent, stamps = [], 0, new_stamps()
         for _ in range(lab.sized(100)):
             size = self.random.choice((1, 100, 5000))
             traffic.send(client, server, size)
             ends.append(sent := sent + size)
+            take_stamps(client, stamps)
             time.sleep(self.random.choice((0, 0, .002)))
-        stamps = take_stamps(client, 3 * len(ends))
+        await_stamp(client, stamps, sent - 1, ACK)
         journeys = [one for one in tracer.stop() if not one["Direction"]]
         checked = 0
         for end in ends:
@@ -103,7 +112,7 @@ class Stamps(Trace):
             arrivals[int.from_bytes(data[:4], "big")] = stamp_of(ancillary)
 
     def test_datagrams(self):
-        count, arrivals = lab.sized(100), {}
+        count, arrivals, stamps = lab.sized(100), {}, new_stamps()
         with self.network.server:
             server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             server.bind(self.network.listener.getsockname())
@@ -119,9 +128,10 @@ class Stamps(Trace):
         receiver.start()
         for i in range(count):
             client.send(i.to_bytes(4, "big").ljust(self.random.choice((4, 100, 1400)), b"x"))
+            take_stamps(client, stamps)
             time.sleep(self.random.choice((0, 0, .002)))
         receiver.join()
-        stamps = take_stamps(client, 2 * count)
+        await_stamp(client, stamps, count - 1, SND)
         journeys = {one["Seq"] - 1: one for one in tracer.stop()
                     if one["Proto"] == socket.IPPROTO_UDP and not one["Direction"]}
         self.assertEqual((sorted(journeys), sorted(arrivals), sorted(stamps)),
