@@ -14,6 +14,7 @@ import threading
 import time
 import unittest
 
+from lib import bpf
 from lib import lab
 from lib import observer
 from lib import tracer
@@ -62,7 +63,7 @@ class Talk:
         test.addCleanup(self.stop)
         for thread in self.threads:
             thread.start()
-        self.wait()
+        self.wait(1)
 
     def ask(self, network, number):
         with network.connect() as end:
@@ -75,10 +76,10 @@ class Talk:
                 self.answers[number] += 1
                 time.sleep(PAUSE_S)
 
-    def wait(self):
-        """Until each client has been answered often."""
+    def wait(self, count=ENOUGH):
+        """Until each client has been answered so often."""
         before = list(self.answers)
-        lab.wait_for(lambda: all(now >= then + ENOUGH for now, then in zip(self.answers, before)), "answers")
+        lab.wait_for(lambda: all(now >= then + count for now, then in zip(self.answers, before)), "answers")
 
     def stop(self):
         self.is_over = True
@@ -205,9 +206,21 @@ class Diagnose(tracer.Trace):
             self.assertRegex(line, r"\A[ -~]*\Z")
 
 
+def links(pid):
+    """To tracepoints."""
+    return sum("raw_tracepoint" in text for text in bpf.fdinfos(pid))
+
+
 class TwoHosts(Diagnose):
+    def begin(self, *options):
+        """A run with both hosts, whose other one traces what this one does, too: it may have begun late."""
+        run = self.with_b(*options)
+        there = int(lab.read(f"/proc/{run.process.pid}/task/{run.process.pid}/children"))
+        lab.wait_for(lambda: links(there) >= links(run.process.pid) > 0, "the other host's tracer")
+        return run
+
     def check(self, fault, place, cause):
-        live, files = self.with_b(), [self.collect(host) for host in (self.a, self.b)]
+        live, files = self.begin(), [self.collect(host) for host in (self.a, self.b)]
         self.go_wrong(fault)
         for run in (live, *files):
             run.interrupt()
@@ -259,8 +272,8 @@ class TwoHosts(Diagnose):
         """A run that begins in the trouble names the same place by the verdict of one that has seen a time before."""
         path = self.lab.path("norms")
         lab.write(path, json.dumps(verdict) + "\n")
-        run = self.with_b("--norms", path)
-        self.talk.wait()
+        run = self.begin("--norms", path)
+        self.talk.wait(ENOUGH // 3) # each takes longer
         one = self.verdict(run.end())
         self.assertEqual((one["Place"], one["Cause"]), (verdict["Place"], verdict["Cause"]), one)
         self.assertEqual(one["TurnBeforeNs"], verdict["TurnBeforeNs"])
@@ -325,6 +338,7 @@ class OtherHosts(Diagnose):
     def test_rubbish_is_bounded(self):
         text, said = self.run_with(self.program("rubbish", f"""#!{sys.executable}
 import os, sys
+sys.stderr = None # it may be ended while it writes, and would print why
 for i in range(160):
     sys.stdout.buffer.write(os.urandom(1 << 15) + b"\\33]0;x\\7" * 4096 + b"\\n")
 sys.stdout.buffer.write(b"y" * (5 << 20))
@@ -495,4 +509,4 @@ class NoTracing(lab.LabTest):
 
 
 if __name__ == "__main__":
-    lab.main("tracepoints of TCP", lambda: observer.features()["trace"])
+    lab.main("tracepoints of TCP", lambda: observer.features()["trace"], at_once=3)
