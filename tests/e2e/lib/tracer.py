@@ -181,7 +181,7 @@ class Tracer:
         """Its records, once the lab's packets have arrived, and its messages."""
         lab.await_quiet(*self.lab.namespaces)
         self.process.send_signal(signal.SIGINT)
-        code = self.process.wait(timeout=60)
+        code = self.process.wait(timeout=observer.LOAD_S)
         observer.check_sanitizer(self.messages())
         if code:
             raise AssertionError(f"exit {code}: {self.messages()}")
