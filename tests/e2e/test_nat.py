@@ -517,4 +517,4 @@ class Nat(nat.RandomNatTest):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main(at_once=3)

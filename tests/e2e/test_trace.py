@@ -283,4 +283,4 @@ class Rules(lab.LabTest):
 
 
 if __name__ == "__main__":
-    lab.main("tracepoints of TCP", lambda: features()["trace"])
+    lab.main("tracepoints of TCP", lambda: features()["trace"], at_once=2)

@@ -383,4 +383,4 @@ class Datagrams(Trace):
 
 if __name__ == "__main__":
     # Before Linux 6.3, what a process has read of fragments and echoes looks dropped.
-    lab.main("tracepoints of sockets", lambda: features()["trace_sockets"])
+    lab.main("tracepoints of sockets", lambda: features()["trace_sockets"], at_once=2)

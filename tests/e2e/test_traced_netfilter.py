@@ -338,4 +338,4 @@ class Crowded(Netfilter):
 
 
 if __name__ == "__main__":
-    lab.main("links of programs to netfilter's hooks", lambda: features()["trace_netfilter"])
+    lab.main("links of programs to netfilter's hooks", lambda: features()["trace_netfilter"], at_once=2)

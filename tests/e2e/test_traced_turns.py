@@ -321,4 +321,4 @@ class Turns(Trace):
 
 
 if __name__ == "__main__":
-    lab.main("tracepoints of TCP", lambda: features()["trace"])
+    lab.main("tracepoints of TCP", lambda: features()["trace"], at_once=2)
