@@ -237,4 +237,4 @@ class Loss(MapTest):
 
 
 if __name__ == "__main__":
-    lab.main("TCP sockets that programs follow", lambda: features().get("sessions"))
+    lab.main("TCP sockets that programs follow", lambda: features().get("sessions"), at_once=3)

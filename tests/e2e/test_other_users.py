@@ -191,4 +191,4 @@ class OtherUsers(PersistentTest):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main(at_once=3)
