@@ -13,22 +13,17 @@ file, see lib/rtt_table.py.
 import collections
 import concurrent.futures
 import itertools
-import json
 import os
 import re
-import signal
 import statistics
 import subprocess
 
-from lib import bpf
 from lib import chat
 from lib import lab
-from lib import observer
 from lib import packets
 from lib import relay
 from lib import rtt_cases
 from lib import rtt_table
-from lib.terminal import Terminal
 
 CASES = int(os.environ.get("NETOBS_TEST_RTT", "4"))
 SECONDS = 3
@@ -41,7 +36,6 @@ THINK_MS = 50
 THINKS_MS = (0, 1, 10, 30, 200)
 THINK_LEAST_NS = 100_000
 CLASS_0_BITS, CLASSES = 14, 16 # netobs_latency.classes
-COUNTS = {"Retransmits", "BytesRetransmitted", "OutOfOrder", "LateUnknown", "DuplicateAcks", "ZeroWindows"}
 
 
 def latency_class(ns):
@@ -118,22 +112,7 @@ class Accuracy(lab.LabTest):
                 self.assertEqual([], why)
 
 
-class Rtt(lab.LabTest):
-    def start(self, link, *arguments, at=None):
-        """netobsctl in a; it ends with finish()."""
-        process = self.lab.spawn(observer.netobsctl(), *arguments, "-i", "eth0", "-o",
-                                 "json", ns=at or link.a, stdout=subprocess.PIPE,
-                                 stderr=subprocess.PIPE, text=True)
-        lab.wait_for(lambda: bpf.attached(at or link.a, "eth0") == 2, "netobsctl")
-        return process
-
-    def finish(self, process):
-        process.send_signal(signal.SIGINT)
-        out, errors = process.communicate(timeout=lab.PATIENCE_S)
-        observer.check_sanitizer(errors)
-        self.assertEqual(0, process.returncode, errors)
-        return [json.loads(line) for line in out.splitlines()]
-
+class Rtt(relay.LinkTest):
     def measure(self, link, kind, family=4, seconds=SECONDS):
         """What the client found, and what netobsctl tcp said of it, over time."""
         process = self.start(link, "tcp", "--interval", "0.1")
@@ -271,73 +250,6 @@ class Rtt(lab.LabTest):
             self.assertNotIn("RttSamples", back)
             for record in there, back:
                 self.assertNotIn("Retransmits", record)
-
-    def test_without_the_option_records_have_nothing_of_it(self):
-        link = relay.Link(self.lab, 0)
-        link.serve()
-        process = self.start(link, "flows", "--interval", "60")
-        link.talk("pingpong", 0.5)
-        records = [record for record in self.finish(process) if record["Proto"] == 6]
-        self.assertEqual(2, len(records))
-        for record in records:
-            self.assertFalse([name for name in record
-                              if "Rtt" in name or "App" in name or "Response" in name
-                              or name in COUNTS], record)
-
-    def test_a_table_a_screen_and_keys(self):
-        link = relay.Link(self.lab, 20_000)
-        link.serve()
-        client = self.lab.spawn("python3", relay.CHAT, "pingpong",
-                                relay.ADDRESSES[4][1], relay.PORT, 600, ns=link.a,
-                                stdout=subprocess.DEVNULL)
-        terminal = Terminal(self.lab, link.a, 24, 80, "tcp", "-i", "eth0", "--interval",
-                            "0.3")
-
-        def shows(*words):
-            return terminal.wait_for(
-                lambda lines: all(re.search(word, "\n".join(lines)) for word in words),
-                f"{words}")
-        lines = shows("CLIENT → SERVER", "RTT →", r"192\.0\.2\.1:\d+ → 192\.0\.2\.2:7000 ",
-                      r"2\d\.\d ms", "1 connections by rate")
-        self.assertTrue(all(len(line) <= 80 for line in lines))
-        for key, order in (("r", "rtt"), ("x", "retransmits"), ("a", "app"), ("B", "bytes"),
-                           ("o", "age"), ("b", "rate")):
-            terminal.type(key)
-            shows(f"1 connections by {order}")
-        terminal.type("h")
-        shows("sort by round-trip time", "any key goes back")
-        terminal.type("x")
-        terminal.type("p")
-        shows("PAUSED")
-        code, errors = terminal.quit()
-        self.assertEqual(0, code, errors)
-
-        once = self.lab.spawn(observer.netobsctl(), "tcp", "-i", "eth0", "--once", "--interval",
-                              "1", ns=link.a, stdout=subprocess.PIPE, text=True)
-        out, _ = once.communicate(timeout=lab.PATIENCE_S)
-        heading, row, *others = out.splitlines()
-        self.assertRegex(heading, r"^CLIENT → SERVER +RTT → .* SEEN AT$")
-        self.assertRegex(row, r"^192\.0\.2\.1:\d+ → 192\.0\.2\.2:7000 .*kb/s.* established +eth0$")
-        self.assertEqual([], others)
-        client.kill()
-
-    def test_statistics_have_the_places_of_connections(self):
-        link = relay.Link(self.lab, 0)
-        link.serve()
-        for verb, output in itertools.product((("tcp",), ("flows", "--rtt")), ("json", "table")):
-            process = self.lab.spawn(
-                observer.netobsctl(), *verb, "--stats", "--max-connections", 1000, "-i",
-                "eth0", "-o", output, ns=link.a, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                text=True)
-            lab.wait_for(lambda: bpf.attached(link.a, "eth0") == 2, "netobsctl")
-            link.talk("pingpong", 0.3)
-            process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=lab.PATIENCE_S)
-            observer.check_sanitizer(errors)
-            found = json.loads(errors.splitlines()[-1])["connections"]
-            self.assertEqual(1024, found["max"])
-            self.assertGreater(found["used"], 0)
-            self.assertEqual(found["created"], found["used"])
 
 
 if __name__ == "__main__":

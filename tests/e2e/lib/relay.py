@@ -3,10 +3,13 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
+from lib import bpf
 from lib import lab
+from lib import observer
 
 CHAT = os.path.join(os.path.dirname(__file__), "chat.py")
 ADDRESSES = {4: ("192.0.2.1", "192.0.2.2"), 6: ("2001:db8::1", "2001:db8::2")}
@@ -73,3 +76,20 @@ class Link:
     def talk(self, kind, seconds, family=4, port=PORT, under=()):
         """What a client in a said."""
         return said(ask(self.lab, self.a, kind, ADDRESSES[family][1], seconds, port, under))
+
+
+class LinkTest(lab.LabTest):
+    def start(self, link, *arguments, at=None):
+        """netobsctl in a; it ends with finish()."""
+        process = self.lab.spawn(observer.netobsctl(), *arguments, "-i", "eth0", "-o",
+                                 "json", ns=at or link.a, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True)
+        lab.wait_for(lambda: bpf.attached(at or link.a, "eth0") == 2, "netobsctl")
+        return process
+
+    def finish(self, process):
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=lab.PATIENCE_S)
+        observer.check_sanitizer(errors)
+        self.assertEqual(0, process.returncode, errors)
+        return [json.loads(line) for line in out.splitlines()]
