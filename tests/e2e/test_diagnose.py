@@ -12,7 +12,6 @@ import subprocess
 import sys
 import threading
 import time
-import unittest
 
 from lib import bpf
 from lib import lab
