@@ -152,4 +152,4 @@ class Alerts(lab.LabTest):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main(at_once=3)
