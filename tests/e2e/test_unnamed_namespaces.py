@@ -156,4 +156,4 @@ class Service(ServiceTest):
 
 
 if __name__ == "__main__":
-    lab.main("links of programs to netfilter's hooks", lambda: features()["trace_netfilter"])
+    lab.main("links of programs to netfilter's hooks", lambda: features()["trace_netfilter"], at_once=3)
