@@ -179,8 +179,9 @@ static bool walk_receiver(struct walk *walk, int sender,
 		give(walk, host_place(receiver), NETOBS_CAUSE_STACK, ns);
 	ns = step_to(walk,
 		     local(walk, receiver, r->ready_ns) ?: walk->turn->end_ns);
-	gap = r->ready_ns ? min_i64(ns, (int64_t)r->part_ns[NETOBS_JOURNEY_GAP]) :
-			    ns;
+	gap = r->ready_ns && !(r->unknown_parts >> NETOBS_JOURNEY_GAP & 1) ?
+		      min_i64(ns, (int64_t)r->part_ns[NETOBS_JOURNEY_GAP]) :
+		      ns;
 	give_gap(walk, sender, message, gap);
 	give(walk, host_place(receiver), NETOBS_CAUSE_STACK, ns - gap);
 	give_unread(walk, receiver, r, is_first,

@@ -46,12 +46,11 @@ static bool thread_time(void *ctx, uint32_t tid, int64_t from_ns,
 			    until_ns - offset, ns);
 }
 
-static bool sees_calls(void *ctx)
+static bool sees(void *ctx, uint32_t points)
 {
 	const struct trace *trace = ctx;
-	const uint32_t calls = 1U << NETOBS_TRACE_SEND | 1U << NETOBS_TRACE_SENT;
 
-	return (trace->programs.missing & calls) != calls;
+	return (trace->programs.missing & points) != points;
 }
 
 int trace_turns_new(struct trace *trace)
@@ -59,7 +58,7 @@ int trace_turns_new(struct trace *trace)
 	const struct turns_ops ops = {
 		.on_turn = deliver_turn,
 		.thread_time = thread_time,
-		.sees_calls = sees_calls,
+		.sees = sees,
 		.ctx = trace,
 	};
 	int err = turns_new(&ops, &trace->turns);

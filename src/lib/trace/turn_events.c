@@ -4,6 +4,8 @@
 
 enum { FLAG_SYN = 2, FLAG_ACK = 16 };
 
+enum { CALLS = 1 << NETOBS_TRACE_SEND | 1 << NETOBS_TRACE_SENT };
+
 /* ---- Bytes ----------------------------------------------------------------------------------- */
 
 static void count_drop(struct netobs_turn *turn, const struct turn_half *half,
@@ -158,6 +160,8 @@ static void take_read(struct turn_half *half, const struct journey_event *event)
 	own->doing = TURN_READS;
 	turn_open(half, event->offset, now_ns);
 	turn_stamp_bytes(half, STAMP_READ, event);
+	if (!turn_sees(half, 1 << NETOBS_TRACE_READY))
+		turn_stamp_bytes(half, STAMP_READY, event);
 	/* A process that has read a part may write, which ends the message. */
 	if (half->unread_ns && half->open)
 		turn_add_unread(half->open, half->unread_ns, now_ns);
@@ -226,20 +230,13 @@ void turn_set_uplink(struct turn_half *half, struct turn_place *place,
 		half->uplink = place;
 }
 
-static bool sees_calls(const struct turn_half *half)
-{
-	const struct turns *turns = half->connection->turns;
-
-	return !turns->ops.sees_calls || turns->ops.sees_calls(turns->ops.ctx);
-}
-
 static void take_data(struct turn_half *half, enum turn_stamp stamp,
 		      const struct journey_event *event)
 {
 	const int64_t now_ns = event->step.time_ns;
 
-	if (stamp == STAMP_SENT && !sees_calls(half) && half->is_sender_here &&
-	    event->end > half->reach[STAMP_SENT])
+	if (stamp == STAMP_SENT && half->is_sender_here &&
+	    !turn_sees(half, CALLS) && event->end > half->reach[STAMP_SENT])
 		note_write(half, event);
 	if (stamp == STAMP_SENT && half->is_sender_here && half->has_start &&
 	    event->end > half->reach[STAMP_SENT])
@@ -421,6 +418,10 @@ static void take_segment(struct turn_half *half, const struct journey_event *eve
 		turn_open(half, event->offset, event->step.time_ns);
 	count_bytes(half, STAMP_SEGMENT, event);
 	turn_stamp_bytes(half, STAMP_SEGMENT, event);
+	/* Those behind a gap can be read before they are, but it is not known when. */
+	if (!turn_sees(half, 1 << NETOBS_TRACE_READY) &&
+	    event->offset <= half->reach[STAMP_READY])
+		take_ready(half, event);
 }
 
 void turn_take_stream(struct turn_half *half, const struct journey_event *event)

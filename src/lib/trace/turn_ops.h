@@ -20,8 +20,12 @@ struct turns_ops {
 	bool (*thread_time)(void *ctx, uint32_t tid, int64_t from_ns,
 			    int64_t until_ns,
 			    uint64_t ret_ns[NETOBS_THREAD_STATES]);
-	/* NULL: true. COMPAT(<6.3): no call that writes is seen, so what is sent first was written then. */
-	bool (*sees_calls)(void *ctx);
+	/*
+	 * Whether one of these points is seen, of bits 1 << enum netobs_trace_point; NULL: all are. COMPAT(<6.3): no
+	 * call that writes is seen, so what is sent first was written then; nor when bytes can be read, so those in
+	 * order can be as TCP gets them.
+	 */
+	bool (*sees)(void *ctx, uint32_t points);
 	void *ctx;
 };
 

@@ -190,6 +190,14 @@ struct turns {
 	uint32_t n_harmless;
 };
 
+/** @return whether one of these points is seen, 1 << enum netobs_trace_point */
+static inline bool turn_sees(const struct turn_half *half, uint32_t points)
+{
+	const struct turns_ops *ops = &half->connection->turns->ops;
+
+	return !ops->sees || ops->sees(ops->ctx, points);
+}
+
 static inline struct turn_half *turn_other(const struct turn_half *half)
 {
 	return &half->connection->halves[!half->direction];

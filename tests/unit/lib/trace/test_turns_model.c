@@ -381,6 +381,47 @@ CASE(both_hosts_see_the_messages_that_there_are)
 	}
 }
 
+/* @return how many messages the server has read of which it was known at once when they could be */
+static uint32_t check_unseen_ready(const struct world *world)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < world->n_messages; i++) {
+		const struct message *message = &world->messages[i];
+		const struct truth *truth = &message->at[1];
+		const struct netobs_turn *turn;
+
+		if (message->direction)
+			continue;
+		turn = find_turn(&world->hosts[1], message);
+		assert_true(since_start(turn->ready_ns) >= truth->ready_ns - US);
+		assert_true(since_start(turn->ready_ns) <= truth->read_ns);
+		assert_int_equal(since_start(turn->read_ns), truth->read_ns);
+		assert_true(sum_of(turn->thread_ns[NETOBS_TURN_READING],
+				   NETOBS_THREAD_STATES) ||
+			    turn->ready_ns == turn->read_ns);
+		n += turn->ready_ns == turn->segment_ns;
+	}
+	return n;
+}
+
+CASE(before_linux_6_3_bytes_in_order_can_be_read_as_tcp_gets_them)
+{
+	for (uint32_t i = n_cases(); i; i--) {
+		begin(world);
+		if (i & 1)
+			world->most_calls = world->most_bytes = 1; /* one segment */
+		world->hosts[1].unseen = 1 << NETOBS_TRACE_READY;
+		shake_hands(world, 0);
+		for (int turn = 0; turn < TURNS_MOST; turn++) {
+			talk(world, 0);
+			talk(world, 1);
+		}
+		run_hosts(world);
+		assert_true(check_unseen_ready(world) >= (i & 1 ? TURNS_MOST : 0));
+	}
+}
+
 /* What is there has an order, and does not exceed the stream. */
 CASE(missing_events_make_no_times_up)
 {
