@@ -6,6 +6,9 @@
  */
 #include "diagnosis_state.h"
 
+#include <netinet/in.h>
+#include <netobs/trace.h>
+
 enum {
 	ENOUGH = 10,	   /* turns */
 	MARGIN = 12,	   /* tenths of the norm */
@@ -391,6 +394,14 @@ static uint32_t doubts_of(const struct netobs_verdict *verdict)
 	}
 }
 
+/* COMPAT(<6.3): a host does not see what becomes of datagrams that have arrived. */
+static bool is_unseen(const struct account *account,
+		      const struct netobs_verdict *verdict)
+{
+	return verdict->protocol == IPPROTO_UDP &&
+	       account->evidence->missing_points >> NETOBS_TRACE_READY & 1;
+}
+
 static uint8_t certainty_of(const struct account *account,
 			    const struct netobs_verdict *verdict,
 			    double window_ns)
@@ -401,7 +412,8 @@ static uint8_t certainty_of(const struct account *account,
 				     0;
 	const uint32_t lacks = verdict->missing & doubts_of(verdict);
 
-	if (verdict->missing & NETOBS_MISSING_BEFORE)
+	if (verdict->missing & NETOBS_MISSING_BEFORE ||
+	    is_unseen(account, verdict))
 		return NETOBS_NOT_SURE;
 	if (share >= CERTAIN_SHARE && !account->is_ways &&
 	    is_observed(verdict->cause) && !lacks && !account->is_largest &&

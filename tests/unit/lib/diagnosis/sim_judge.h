@@ -7,6 +7,9 @@
 #include "lib_test.h"
 #include "sim_hosts.h"
 
+#include <netinet/in.h>
+#include <netobs/trace.h>
+
 /* What the judge does not get. */
 enum {
 	WITHOUT_THREADS = 1 << 0,
@@ -14,8 +17,9 @@ enum {
 	WITHOUT_QUEUES = 1 << 2,
 	WITHOUT_HOSTS = 1 << 3,
 	WITHOUT_DROPS = 1 << 4,
-	WITHOUT_CLIENT = 1 << 5, /* all records of this host */
-	WITHOUT_SERVER = 1 << 6,
+	WITHOUT_READY = 1 << 5,	 /* before Linux 6.3 */
+	WITHOUT_CLIENT = 1 << 6, /* all records of this host */
+	WITHOUT_SERVER = 1 << 7,
 };
 
 struct judging {
@@ -38,10 +42,15 @@ static inline size_t thin_record(const struct judging *how, union a_record *any)
 {
 	struct netobs_turn *turn = &any->turn;
 
+	if (any->record.type == NETOBS_RECORD_HOST && how->without & WITHOUT_READY)
+		any->host.missing_points |= 1U << NETOBS_TRACE_READY;
 	if (any->record.type == NETOBS_RECORD_QUEUE)
 		return how->without & WITHOUT_QUEUES ? 0 : sizeof(any->queue);
 	if (any->record.type == NETOBS_RECORD_HOST)
 		return how->without & WITHOUT_HOSTS ? 0 : sizeof(any->host);
+	if (how->without & WITHOUT_READY && turn->protocol == IPPROTO_UDP &&
+	    turn->record.has & NETOBS_TURN_HAS_READ)
+		return 0;
 	if (how->one_of && turn->kind == NETOBS_TURN_MESSAGE)
 		turn->one_of = how->one_of;
 	if (how->without & WITHOUT_THREADS) {

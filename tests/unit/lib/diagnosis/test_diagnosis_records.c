@@ -98,6 +98,15 @@ TEST(missing_records_make_no_verdict_wrong)
 	}
 }
 
+/* What becomes of datagrams that have arrived is not seen. */
+static void assert_unseen(const struct sim *sim,
+			  const struct netobs_verdict *verdict)
+{
+	assert_true(verdict->missing_points >> NETOBS_TRACE_READY & 1);
+	assert_true(sim->kind != SIM_UDP || !verdict->place ||
+		    verdict->certainty == NETOBS_NOT_SURE);
+}
+
 TEST(without_an_input_no_other_place_is_certain)
 {
 	struct netobs_verdict verdict;
@@ -105,7 +114,7 @@ TEST(without_an_input_no_other_place_is_certain)
 
 	for (uint32_t i = 0; i < n_runs(); i++) {
 		run_any(&sim);
-		for (uint32_t input = WITHOUT_THREADS; input <= WITHOUT_DROPS;
+		for (uint32_t input = WITHOUT_THREADS; input <= WITHOUT_READY;
 		     input <<= 1) {
 			const struct judging how = { .without = input };
 
@@ -119,6 +128,8 @@ TEST(without_an_input_no_other_place_is_certain)
 			    verdict.place && verdict.place != sim.faults[0].place)
 				print_message("without %u:\n", input);
 			assert_not_wrong(&sim, &verdict);
+			if (input == WITHOUT_READY)
+				assert_unseen(&sim, &verdict);
 		}
 		sim_clear(&sim);
 	}
