@@ -21,7 +21,7 @@ LEAST_EFFECT = .3
 class Blame(lab.LabTest):
     def make(self, names):
         jobs = [(name, self.random.getrandbits(32)) for name in names]
-        paths = fault_judge.make(jobs, fault_judge.kept(self.lab), len(jobs), SECONDS, WORKLOADS)
+        paths = fault_judge.make(jobs, fault_judge.kept(self.lab), len(jobs), SECONDS, workloads=WORKLOADS)
         return [fault_judge.Judged(path, self.lab.dir) for path in paths]
 
     def test_faults_have_their_names(self):

@@ -25,13 +25,17 @@ def runs(directory):
     return sorted(entry.path for entry in os.scandir(directory) if os.path.exists(f"{entry.path}/truth.jsonl"))
 
 
-def make(jobs, directory, at_once, seconds=fault_run.SECONDS, workloads=()):
-    """Runs of [(kind, seed)], so many at once, each by a process of its own; @return their directories."""
+def make(jobs, directory, at_once, seconds=fault_run.SECONDS, **fixed):
+    """
+    Runs of [(kind, seed)], so many at once, each by a process of its own; @fixed: as of fault_run.Run. @return their
+    directories
+    """
     processes = []
 
     def run(job):
         path = os.path.join(directory, "{}.{}".format(*job))
-        process = subprocess.Popen([sys.executable, "-m", "lib.fault_run", *map(str, (*job, path, seconds)), *workloads],
+        words = *map(str, (*job, path, seconds)), json.dumps(fixed)
+        process = subprocess.Popen([sys.executable, "-m", "lib.fault_run", *words],
                                    cwd=os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
                                    stderr=subprocess.PIPE, text=True)
         processes.append(process)

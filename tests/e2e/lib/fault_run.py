@@ -202,11 +202,11 @@ class Run:
 FILES = "a.json", "b.json", "truth.jsonl"
 
 
-def make(name, seed, directory, seconds, *workloads):
-    """One run in a laboratory of its own, with one of the workloads, or any; its files go to the directory."""
+def make(name, seed, directory, seconds, fixed):
+    """One run in a laboratory of its own; its files go to the directory."""
     where = lab.Lab()
     try:
-        run = Run(where, name, seed, float(seconds), **{"workloads": workloads} if workloads else {})
+        run = Run(where, name, seed, float(seconds), **json.loads(fixed))
         run.run()
         os.makedirs(directory, exist_ok=True)
         for file in FILES:
@@ -216,7 +216,7 @@ def make(name, seed, directory, seconds, *workloads):
 
 
 def main():
-    """fault_run KIND SEED DIRECTORY SECONDS [WORKLOAD...]"""
+    """fault_run KIND SEED DIRECTORY SECONDS JSON: the last is what is fixed."""
     signal.signal(signal.SIGTERM, lab.interrupt)
     atexit.register(lab.close_all)
     make(*sys.argv[1:])
