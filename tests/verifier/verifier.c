@@ -3,7 +3,8 @@
  * verifier OBJECT...: what the kernel's verifier says of each program, a line
  * each: OBJECT/PROGRAM, and instructions that it walked. Those with features that are off at
  * first follow once more, with these, as OBJECT+all, but for programs of one configuration, flows_*, which
- * have the same with each value. Of an iterator that this kernel refuses, whatever it does, 0 were.
+ * have the same with each value. Of an iterator that this kernel refuses, whatever it does, and of a program
+ * whose tracepoint or hook it lacks, 0 were.
  */
 #include "iterators.h"
 
@@ -89,6 +90,30 @@ static bool set_knobs(struct bpf_object *object)
 	return true;
 }
 
+/* ---- What is loaded -------------------------------------------------------------- */
+
+static struct btf *kernel;
+
+static bool has_hook(const struct bpf_program *program)
+{
+	const char *section = bpf_program__section_name(program);
+	char name[64];
+
+	if (!strcmp(section, "netfilter"))
+		return btf__find_by_name_kind(kernel, "bpf_nf_ctx",
+					      BTF_KIND_STRUCT) >= 0;
+	if (!starts(section, "tp_btf/"))
+		return true;
+	snprintf(name, sizeof(name), "btf_trace_%s", section + strlen("tp_btf/"));
+	return btf__find_by_name_kind(kernel, name, BTF_KIND_TYPEDEF) >= 0;
+}
+
+static void choose(struct bpf_program *program)
+{
+	bpf_program__set_autoload(program,
+				  is_to_be_had(program) && has_hook(program));
+}
+
 /* ---- What it says ---------------------------------------------------------------- */
 
 /* @name: of the object's file */
@@ -108,7 +133,7 @@ static bool report(const char *name, bool has_all,
 
 /*
  * The programs of sockets are left out if the kernel lacks a feature that they need, and all of drops and
- * of the tracer if it lacks a tracepoint, or its arguments, of one of them. Those for translations give
+ * of the tracer if it lacks arguments of one of their tracepoints. Those for translations give
  * way to the general ones.
  */
 static bool is_optional(const char *name)
@@ -129,7 +154,7 @@ static void explain_refusal(const char *path, bool has_all)
 	if (!object)
 		return;
 	bpf_object__for_each_program(program, object)
-		bpf_program__set_autoload(program, is_to_be_had(program));
+		choose(program);
 	if (!has_all || set_knobs(object))
 		bpf_object__load(object);
 	bpf_object__close(object);
@@ -155,7 +180,7 @@ static bool load_object(struct bpf_object *object, const char *path,
 
 	bpf_object__for_each_program(program, object) {
 		set_type(program);
-		bpf_program__set_autoload(program, is_to_be_had(program));
+		choose(program);
 		bpf_program__set_log_level(program, LOG_STATS);
 		bpf_program__set_log_buf(program, log, LOG_SIZE);
 		log += LOG_SIZE;
@@ -201,8 +226,10 @@ int main(int argc, char **argv)
 {
 	bool good = argc > 1;
 
+	kernel = btf__load_vmlinux_btf();
 	probe_iterators();
 	for (int i = 1; i < argc; i++)
 		good = load(argv[i], false) && load(argv[i], true) && good;
+	btf__free(kernel);
 	return good ? 0 : 1;
 }
