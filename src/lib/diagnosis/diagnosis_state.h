@@ -83,6 +83,7 @@ struct message {
 	const struct netobs_turn *s, *r;
 	struct tuple tuple;
 	uint8_t from;
+	bool is_by_order; /* nothing else tells that s and r are of one message */
 	int64_t time_ns; /* it begins, by the client's clock */
 };
 
@@ -99,6 +100,7 @@ struct talk {
 	uint32_t hosts[ENDS];	  /* NO_HOST: it has no records */
 	struct message *messages; /* by tuple and time */
 	uint32_t n;
+	bool has_equal[ENDS]; /* by sender: which ones of several datagrams with equal data were lost is not known */
 	struct clocks clocks;
 	int64_t before_ns, since_ns, until_ns; /* by the client's clock */
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
  * Which records are of one message: those with the tuple at the uplink, which both hosts see, the direction, and
- * the sequence number, or the identification of a datagram, in common. Never by time alone.
+ * the sequence number, or the identification of a datagram, in common. Never by time alone. Datagrams without one, or with
+ * an equal one, are joined by their order.
  */
 #include "diagnosis_state.h"
 
@@ -234,6 +235,52 @@ static void add_message(struct talk *talk, const struct entry *entry)
 		message->r = entry->turn;
 }
 
+/* @return how many entries, from the first one on, are of one message, or of datagrams with equal data */
+static uint32_t count_same(const struct entry *entries, uint32_t n)
+{
+	uint32_t i = 1;
+
+	while (i < n && is_same_message(entries, &entries[i]))
+		i++;
+	return i;
+}
+
+/* Senders' entries come first. */
+static uint32_t count_senders(const struct entry *entries, uint32_t n)
+{
+	uint32_t i = 0;
+
+	while (i < n && is_sender(entries[i].turn))
+		i++;
+	return i;
+}
+
+/*
+ * A host has one record of a message of TCP: others are replayed. Datagrams with equal data are paired in their order,
+ * if both hosts saw as many.
+ */
+static void add_same(struct talk *talk, const struct entry *entries, uint32_t n)
+{
+	const uint32_t most = entries->turn->protocol == IPPROTO_TCP ? 1 : n;
+	const uint32_t first = talk->n, n_all = count_senders(entries, n),
+		       n_s = (uint32_t)min_u64(n_all, most),
+		       n_r = (uint32_t)min_u64(n - n_all, most);
+
+	for (uint32_t i = 0; i < n_s; i++)
+		add_message(talk, &entries[i]);
+	for (uint32_t i = 0; i < n_r; i++) {
+		struct message *message = &talk->messages[first + i];
+
+		if (n_s != n_r) {
+			add_message(talk, &entries[n_all + i]);
+		} else if (!message->r) {
+			message->r = entries[n_all + i].turn;
+			message->is_by_order = n_r > 1;
+		}
+	}
+	talk->has_equal[entries->from] |= n_s && n_r && n_s != n_r;
+}
+
 static int compare_messages(const void *one, const void *two)
 {
 	const struct message *a = one, *b = two;
@@ -269,30 +316,39 @@ static uint32_t next_single(const struct talk *talk, uint32_t i, uint32_t until,
 	return i;
 }
 
-static uint32_t count_singles(const struct talk *talk, uint32_t i,
-			      uint32_t until, uint8_t from, bool has_sender)
+static bool may_be_same(const struct netobs_turn *s, const struct netobs_turn *r)
 {
-	uint32_t n = 0;
-
-	while ((i = next_single(talk, i, until, from, has_sender)) < until) {
-		i++;
-		n++;
-	}
-	return n;
+	return !number_of(s) || !number_of(r) || number_of(s) == number_of(r);
 }
 
-/* Without an identification, datagrams of a tuple are paired in their order, if both hosts saw as many. */
+/* @return whether both hosts saw as many, and no identification contradicts */
+static bool can_pair(const struct talk *talk, uint32_t from, uint32_t until,
+		     uint8_t sender)
+{
+	uint32_t s = from, r = from;
+
+	for (;; s++, r++) {
+		s = next_single(talk, s, until, sender, true);
+		r = next_single(talk, r, until, sender, false);
+		if (s == until || r == until)
+			return s == r;
+		if (!may_be_same(talk->messages[s].s, talk->messages[r].r))
+			return false;
+	}
+}
+
+/* Without an identification, datagrams of a tuple are paired in their order. */
 static void pair_datagrams(struct talk *talk, uint32_t from, uint32_t until,
 			   uint8_t sender)
 {
 	uint32_t s = from, r = from;
 
-	if (count_singles(talk, from, until, sender, true) !=
-	    count_singles(talk, from, until, sender, false))
+	if (!can_pair(talk, from, until, sender))
 		return;
 	while ((s = next_single(talk, s, until, sender, true)) < until) {
 		r = next_single(talk, r, until, sender, false);
 		talk->messages[s].r = TAKE_PTR(talk->messages[r].r);
+		talk->messages[s].is_by_order = true;
 	}
 }
 
@@ -325,31 +381,58 @@ static void sort_messages(struct talk *talk)
 	qsort(talk->messages, n, sizeof(*talk->messages), compare_messages);
 }
 
+/*
+ * Of pairs by order, datagrams would have arrived before they were sent: the hosts did not begin to trace with the
+ * same one.
+ */
+static void part_pairs(struct talk *talk)
+{
+	const uint32_t n = talk->n;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct message *message = &talk->messages[i];
+
+		if (!message->is_by_order)
+			continue;
+		message->is_by_order = false;
+		talk->has_equal[message->from] = true;
+		talk->messages[talk->n] = *message;
+		talk->messages[talk->n++].s = NULL;
+		message->r = NULL;
+	}
+}
+
+/* @return how many entries are left, which are in front */
+static uint32_t drop_strangers(const struct talk *talk, struct entry *entries,
+			       uint32_t n)
+{
+	uint32_t left = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (is_of_hosts(talk, &entries[i]))
+			entries[left++] = entries[i];
+	return left;
+}
+
 int join_messages(struct talk *talk, struct entry *entries, uint32_t n)
 {
-	const struct entry *last = NULL;
-
 	find_hosts(talk, entries, n);
 	talk->messages = calloc(n, sizeof(*talk->messages));
 	if (!talk->messages)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < n; i++) {
-		if (!is_of_hosts(talk, &entries[i]))
-			continue;
-		/* The sender's record comes first; more of one message are replayed. */
-		if (last && is_same_message(last, &entries[i])) {
-			struct message *message = &talk->messages[talk->n - 1];
-
-			if (!message->r && !is_sender(entries[i].turn))
-				message->r = entries[i].turn;
-			continue;
-		}
-		last = &entries[i];
-		add_message(talk, last);
+	n = drop_strangers(talk, entries, n);
+	for (uint32_t i = 0, same; i < n; i += same) {
+		same = count_same(entries + i, n - i);
+		add_same(talk, entries + i, same);
 	}
 	sort_messages(talk);
 	pair_in_order(talk);
+	sort_messages(talk);
 	clocks_estimate(talk);
+	if (talk->clocks.jumped) {
+		part_pairs(talk);
+		clocks_estimate(talk);
+	}
 	sort_messages(talk);
 	return 0;
 }

@@ -165,12 +165,13 @@ static void give_lost(struct account *account, struct turn *turn, int sender,
 		     is_link ? NETOBS_CAUSE_LINK : NETOBS_CAUSE_LOSS, ns);
 }
 
-/* Datagrams of IPv6 have no identification: its host may have dropped it. */
+/* Nothing shows which datagram it is: its host may have dropped it. */
 static bool is_unknown(const struct account *account, const struct turn *turn,
 		       int sender, const struct netobs_turn *s,
 		       const struct netobs_turn *r)
 {
-	return turn->is_now && !r && s->protocol == IPPROTO_UDP && !s->ip_id &&
+	return turn->is_now && !r && s->protocol == IPPROTO_UDP &&
+	       (!s->ip_id || account->talk->has_equal[sender]) &&
 	       account->drops_at[!sender];
 }
 

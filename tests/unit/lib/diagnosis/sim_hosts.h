@@ -53,6 +53,7 @@ struct sim {
 	int64_t thinks_ns[2];	     /* by side */
 	uint32_t bytes[2];	     /* the mean, by direction */
 	uint32_t turns;		     /* of a connection */
+	uint32_t n_data; /* datagrams have so many different data, which identify them; 0: IP does */
 	uint8_t client, service; /* numbers of them, in addresses and ports */
 	int way;		 /* the direction of a stream */
 

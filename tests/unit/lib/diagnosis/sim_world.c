@@ -300,7 +300,9 @@ struct netobs_turn sim_turn(const struct sim *sim, int side, int direction,
 		turn.seq = connection->seq[direction] - !bytes +
 			   (uint32_t)connection->offset[direction];
 	else
-		turn.ip_id = 1 + (uint32_t)turn.offset * 7 % 65000 +
+		turn.ip_id = 1 +
+			     (uint32_t)turn.offset * 7 %
+				     (sim->n_data ? sim->n_data : 65000) +
 			     (uint32_t)direction;
 	if (is_tcp && bytes && side == direction)
 		turn.record.has |= NETOBS_TURN_HAS_LIMITS;

@@ -135,6 +135,26 @@ TEST(without_an_input_no_other_place_is_certain)
 	}
 }
 
+/* Some records are missing, so that one host has as many as the other one, of others. */
+TEST(datagrams_with_equal_data_make_no_verdict_wrong)
+{
+	struct netobs_verdict verdict;
+	struct sim sim;
+
+	for (uint32_t i = 0; i < n_runs(); i++) {
+		const struct judging how = { .missing_percent = i % 3 };
+
+		sim_draw(&sim, (uint32_t)test_random(), SIM_UDP);
+		sim.n_data = 1 + test_below(40);
+		while (!sim_add_fault(&sim, test_below(SIM_FAULTS)))
+			;
+		sim_run(&sim);
+		verdict = judge_one(&sim, &how);
+		assert_not_wrong(&sim, &verdict);
+		sim_clear(&sim);
+	}
+}
+
 /* ---- One host --------------------------------------------------------------------------------- */
 
 TEST(one_host_alone_blames_itself_or_what_is_beyond)
