@@ -123,7 +123,9 @@ struct netobs_trace_event {
 	 *  NETOBS_TRACE_HAS_OFFSET: from the first byte seen on, and maybe negative. */
 	int64_t offset;
 	uint32_t length; /**< bytes of the stream; of a datagram, with its header of UDP or ICMP */
-	uint32_t seq; /**< of TCP, of the first byte; of ICMP, of the request */
+	/** Of TCP, of the first byte; of ICMP, of the request; of UDP without an ip_id, a hash of its length and the
+	 *  first 64 bytes of its data, 0: not known. */
+	uint32_t seq;
 	uint32_t ack; /**< of TCP; 0 at points without a header */
 
 	uint8_t src[16]; /**< at this point, so before or after NAT; in a tunnel, the inner one; IPv4 as ::ffff:a.b.c.d */
@@ -260,7 +262,9 @@ struct netobs_journey {
 	uint32_t src_pid; /**< of the process that wrote: NETOBS_JOURNEY_HAS_SEND */
 	uint32_t dst_pid; /**< of the process that read: NETOBS_JOURNEY_HAS_READ */
 	uint32_t drop_reason; /**< of the last drop: as reason of struct netobs_trace_event; 0: none */
-	uint32_t ip_id; /**< of datagrams: identification of IP; 0: none */
+	/** Of datagrams: identification of IP; of UDP without one, a hash of its length and the first 64 bytes of its
+	 *  data, which all hosts see alike; 0: none */
+	uint32_t ip_id;
 	uint32_t reserved;
 	char src_command[16]; /**< of that process; it may fill the array */
 	char dst_command[16];

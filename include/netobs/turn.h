@@ -115,7 +115,10 @@ struct netobs_turn {
 			  *  in its direction, from 1 */
 	uint32_t bytes; /**< length of the message; so far, without NETOBS_TURN_HAS_END; at most 2^32 - 1 */
 	uint32_t seq;	/**< TCP's sequence number of the first byte */
-	uint32_t ip_id; /**< of a datagram: identification of IP; 0: none */
+	/** Of a datagram: identification of IP; of UDP without one, a hash of the length and the first 64 bytes of the
+	 *  data. Datagrams with equal data have it in common. 0: none, as these bytes were not in the linear part of the
+	 *  kernel's buffer */
+	uint32_t ip_id;
 	uint32_t netns_inode; /**< network namespace of the socket; of the sender's, if both are here */
 
 	uint8_t src[16]; /**< address of the sender, at the socket of this host; IPv4 as ::ffff:a.b.c.d */

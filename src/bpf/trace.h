@@ -181,7 +181,7 @@ struct trace_report {
 	__u64 pid_tgid;
 	struct ip_addr src, dst;
 	__u64 socket; /* that has a datagram, or reads one; of drops, the place in the kernel's code */
-	__u32 seq;    /* of an ICMP echo: the number of the request */
+	__u32 seq; /* of an ICMP echo: the number of the request; of UDP: see hash_data() */
 	__u32 ack;    /* of datagrams: the IP header's identification */
 	__u32 length; /* of datagrams: with the transport header */
 	__u32 slot;

@@ -4,6 +4,7 @@
 
 import collections
 import os
+import select
 import signal
 import socket
 import sys
@@ -13,9 +14,10 @@ import time
 from lib import lab
 from lib import tracer
 from lib.observer import features
-from lib.tracer import Network, Trace, Tracer
+from lib.tracer import Network, Network6, Trace, Tracer
 
 TURNS = 12
+IP_MTU_DISCOVER, IP_PMTUDISC_DO = 10, 2 # of linux/in.h
 SLACK_NS = 3_000_000 # of the wall clock, which is read once
 RULES = """
 table ip turned {{
@@ -28,6 +30,18 @@ table ip turned {{
         oifname "rs" meta length > 600 numgen inc mod {every} == 0 drop
     }}
 }}
+"""
+PASS = """
+table inet passed {
+    chain post {
+        type nat hook postrouting priority 100
+        oifname "rs*" masquerade
+    }
+    chain drops {
+        type filter hook forward priority 0
+        meta l4proto udp numgen random mod 100 < 20 drop
+    }
+}
 """
 REFUSE_ANSWERS = "table ip out { chain input { type filter hook input priority 0; tcp flags & syn == syn drop; }; }"
 REFUSE = "table ip out {{ chain output {{ type filter hook output priority 0; {what} drop; }}; }}"
@@ -318,6 +332,71 @@ class Turns(Trace):
         with self.network.connect() as end:
             server = self.stopped(end)
             self.check_stopped(server, end, self.trace(self.network.server), seconds=4)
+
+
+class Data(Trace):
+    """Datagrams that IP does not identify: of IPv6, and of IPv4 if they are not to be fragmented."""
+
+    def exchange(self, network):
+        """A client and a server that answers. Of each direction, the data that were sent, and those that arrived."""
+        passed = ([], []), ([], [])
+        data = [b"", b"equal", bytes(1000)]
+        data += [self.random.randbytes(self.random.choice((7, 8, 63, 64, 65, 1300))) for _ in range(20)]
+        data += [bytes(64) + bytes([i]) * i for i in range(1, 9)] # they differ in length, before the end that is hashed
+        with network.client:
+            client = socket.socket(network.family, socket.SOCK_DGRAM)
+        with network.server:
+            server = socket.socket(network.family, socket.SOCK_DGRAM)
+        with client, server:
+            if network.family == socket.AF_INET:
+                for end in client, server:
+                    end.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)
+            server.bind(network.listener.getsockname())
+            client.bind(("", 0))
+            for _ in range(60):
+                passed[0][0].append(self.random.choice(data))
+                client.sendto(passed[0][0][-1], network.address)
+                self.take(server, passed[0][1])
+                if len(passed[0][1]) == len(passed[1][0]):
+                    continue # it was dropped
+                passed[1][0].append(passed[0][1][-1][::-1])
+                server.sendto(passed[1][0][-1], self.last)
+                self.take(client, passed[1][1])
+        return passed
+
+    def take(self, end, came):
+        if select.select([end], [], [], .3)[0]:
+            data, self.last = end.recvfrom(2000)
+            came.append(data)
+
+    @staticmethod
+    def identified(records, name):
+        """What identifies the datagrams that a host has sent, or read, in their order."""
+        found = {one["Offset"]: one["IpId"] for one in records if one["Kind"] == "message" and one.get(name)}
+        return [found[number] for number in sorted(found)]
+
+    def check(self, network):
+        """The client and the server are hosts, and the router with NAT, which drops, is the network."""
+        where = f"seed {self.seed}"
+        network.router.run("nft", "-f", "-", input=PASS)
+        tracers = [Tracer(self, tracer.PORT, "--show", "turns", spaces=[ns], also=f"or udp port {tracer.PORT}")
+                   for ns in (network.client, network.server)]
+        passed = self.exchange(network)
+        records = [each.stop() for each in tracers]
+        for direction, (sent, came) in enumerate(passed):
+            self.assertLess(len(came), len(sent), where)
+            out = self.identified(records[direction], "Sends")
+            into = self.identified(records[not direction], "Reads")
+            known = dict(zip(sent, out))
+            self.assertEqual(out, [known[data] for data in sent], where)
+            self.assertEqual(into, [known[data] for data in came], where)
+            self.assertEqual(len(set(out)), len(set(sent)), where)
+
+    def test_data_of_ipv6_identify_datagrams_behind_nat(self):
+        self.check(Network6(self.lab))
+
+    def test_data_of_ipv4_identify_datagrams_without_an_identification(self):
+        self.check(Network(self.lab, False, False))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,9 @@ enum {
 	IPV6_FRAGMENT_HEADER = 8,
 	IPV6_FRAGMENT_MASK = 0xfff8,
 	UDP_HEADER = 8,
-	ICMP_PARSED = 4, /* bytes of its header that the parser takes */
+	UDP_LENGTH_BACK = 4, /* from the data of UDP to the length in its header */
+	DATA_HASHED = 64,    /* bytes of a datagram's data */
+	ICMP_PARSED = 4,     /* bytes of its header that the parser takes */
 };
 
 /* Only the first fragment of a datagram has ports. */
@@ -149,6 +151,40 @@ static __always_inline bool read_echo(const __u8 *headers,
 	ends->src_port = ends->dst_port = bpf_ntohs(echo.id);
 	point->seq = bpf_ntohs(echo.seq);
 	return true;
+}
+
+/*
+ * Hash the length of a datagram of UDP and the first bytes of its data, which are equal on all hosts: NAT changes
+ * addresses, ports and the checksum.
+ *
+ * @param at     where its data begin in @headers
+ * @param read   bytes that @headers has
+ * @param words  room for DATA_HASHED bytes
+ * @return 0: not all of these bytes are there
+ */
+static __always_inline __u32 hash_data(const __u8 *headers, __u32 at,
+				       __u32 read, __u64 *words)
+{
+	__u8 wire[2] = { 0 };
+	__u64 hash, len;
+
+	if (at < UDP_LENGTH_BACK || at > CURSOR_LIMIT ||
+	    bpf_probe_read_kernel(wire, sizeof(wire),
+				  headers + at - UDP_LENGTH_BACK))
+		return 0;
+	hash = wire[0] << 8 | wire[1];
+	len = hash > UDP_HEADER ? hash - UDP_HEADER : 0;
+	len = LIMITED(len, DATA_HASHED);
+	if (at + len > read)
+		return 0;
+	__builtin_memset(words, 0, DATA_HASHED);
+	if (bpf_probe_read_kernel(words, len, headers + at))
+		return 0;
+	for (__u32 i = 0; i < DATA_HASHED / sizeof(*words); i++) {
+		hash = (hash ^ bpf_be64_to_cpu(words[i])) * 0x9e3779b97f4a7c15ULL;
+		hash ^= hash >> 32;
+	}
+	return (__u32)hash ?: 1;
 }
 
 /*

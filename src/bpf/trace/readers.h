@@ -93,8 +93,11 @@ __noinline int netobs_trace_queued(__u64 socket, __u64 buffer, __u32 netns)
 	reader = &scratch->reader;
 	if (read_segment(scratch, index, &view, &reader->ends, &point)) {
 		fill_tuple(&scratch->tuple, &reader->ends);
-		if (find_face(&scratch->tuple, &reader->ends, &found))
+		if (find_face(&scratch->tuple, &reader->ends, &found)) {
+			if (reader->ends.proto == IP_PROTO_UDP)
+				point.seq = netobs_trace_hash(index);
 			emit(&found, &reader->ends, &point);
+		}
 	}
 	if (found.id) {
 		reader->id = found.id;

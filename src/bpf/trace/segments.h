@@ -36,12 +36,15 @@ struct reader {
 
 /* Memory that would not fit on the stack. */
 struct segment_scratch {
-	__u64 is_busy;
+	__u32 is_busy;
+	__u16 len;   /* of headers */
+	__u16 index; /* of this scratch */
 	struct packet pkt, outer;
 	struct trace_tuple tuple;
 	struct ends ends;
 	struct entry_room room;
 	struct reader reader;
+	__u64 data[DATA_HASHED / sizeof(__u64)];
 	/* The parser keeps within the bytes that were read; the verifier knows only this limit. */
 	__u8 headers[2 * (CURSOR_MASK + 1)];
 };
@@ -74,6 +77,7 @@ static __always_inline struct segment_scratch *claim_scratch(__u32 *ret_index)
 		if (!scratch ||
 		    __sync_val_compare_and_swap(&scratch->is_busy, 0, 1))
 			continue;
+		scratch->index = i;
 		*ret_index = i;
 		return scratch;
 	}
@@ -141,6 +145,24 @@ __noinline int netobs_trace_ext(__u32 index, __u32 start)
 		bpf_map_lookup_elem(&segment_scratch, &index);
 
 	return scratch ? count_extensions(scratch->headers, start) : 0;
+}
+
+/*
+ * Global, as netobs_trace_parse(). Datagrams of IPv6, and those of IPv4 that are not to be fragmented, have no
+ * identification of IP.
+ *
+ * @return what identifies the datagram of UDP in scratch @index then, see hash_data(); 0: it is not known, or IP does
+ */
+__noinline __u32 netobs_trace_hash(__u32 index)
+{
+	struct segment_scratch *scratch =
+		bpf_map_lookup_elem(&segment_scratch, &index);
+
+	if (!scratch || scratch->pkt.fragment_id ||
+	    scratch->pkt.fragment != FRAGMENT_NONE)
+		return 0;
+	return hash_data(scratch->headers, scratch->pkt.header_end,
+			 scratch->len, scratch->data);
 }
 
 static __always_inline bool is_ip(const struct sk_buff *skb)
@@ -263,6 +285,7 @@ static __always_inline bool read_segment(struct segment_scratch *scratch,
 	if (view->tail <= view->network)
 		return false;
 	len = LIMITED(len, HEADERS_MAX);
+	scratch->len = len;
 	if (bpf_probe_read_kernel(scratch->headers, len,
 				  view->head + view->network) ||
 	    netobs_trace_parse(index, len))
@@ -446,16 +469,20 @@ static __always_inline bool has_received(void)
 	return last && bpf_ktime_get_boot_ns() - last < RECEIVED_NS;
 }
 
-static __always_inline void note_packet(const struct packet *pkt,
+static __always_inline void note_packet(const struct segment_scratch *scratch,
 					const struct found *found,
-					const struct ends *ends,
-					const struct point *point)
+					struct point *point)
 {
+	const struct packet *pkt = &scratch->pkt;
+	const struct ends *ends = &scratch->ends;
+
 	if (!trace_is_datagram(ends->proto)) {
 		note_first(found, point);
 		note_ends(found, point);
 		return;
 	}
+	if (ends->proto == IP_PROTO_UDP)
+		point->seq = netobs_trace_hash(scratch->index);
 	if (pkt->fragment == FRAGMENT_FIRST)
 		note_fragment(pkt, ends, point);
 	if (point->kind == TRACE_RECEIVE)
@@ -495,7 +522,7 @@ static __always_inline int take_segment(const struct sk_buff *skb, __u32 network
 	    is_wanted(point, scratch->ends.proto) &&
 	    find_segment(skb, scratch, point, is_first, &found) &&
 	    is_of_socket(&found, skb, point)) {
-		note_packet(&scratch->pkt, &found, &scratch->ends, point);
+		note_packet(scratch, &found, point);
 		note_waiting(skb, point, &found, scratch->ends.proto);
 		emit(&found, &scratch->ends, point);
 	}

@@ -4,6 +4,8 @@
 #include "base/slots.h"
 #include "base/util.h"
 
+#include <netinet/in.h>
+
 enum { FIRST_EVENTS = 8 };
 
 /* The place of a datagram, which determines how long its next event may take. */
@@ -55,6 +57,7 @@ struct datagram {
 	uint32_t n_events, capacity;
 	uint32_t number; /* in its direction */
 	uint32_t ip_id;
+	uint32_t data; /* of UDP: the hash of its data; 0: no event had it */
 	int64_t last_ns;
 	int64_t length;	       /* the end of its last observed bytes */
 	struct reader *reader; /* the socket whose queue has it, or NULL */
@@ -101,6 +104,11 @@ static bool may_pass(const struct datagram *datagram,
 	return true;
 }
 
+static uint32_t data_of(const struct journey_event *event)
+{
+	return event->protocol == IPPROTO_UDP ? event->seq : 0;
+}
+
 static int append_event(struct datagram *datagram, struct journey_event *event)
 {
 	if (datagram->n_events == JOURNEY_EVENTS_MAX ||
@@ -111,6 +119,7 @@ static int append_event(struct datagram *datagram, struct journey_event *event)
 	datagram->events[datagram->n_events++] = event;
 	datagram->last_ns = event->step.time_ns;
 	datagram->length = max_i64(datagram->length, event->end);
+	datagram->data = datagram->data ?: data_of(event);
 	datagram->is_fragmented |= event->is_fragment;
 	datagram->is_received |= event->step.point == NETOBS_TRACE_READY ||
 				 event->step.point == NETOBS_TRACE_READ;
@@ -164,7 +173,7 @@ static void deliver_datagram(const struct datagram *datagram,
 	int64_t offset = -1, next;
 
 	ends.datagram = datagram->number;
-	ends.ip_id = datagram->ip_id;
+	ends.ip_id = datagram->ip_id ?: datagram->data;
 	ends.has |= NETOBS_TRACE_HAS_OFFSET;
 	ends.has_sender = false; /* it begins at an interface */
 	ends.has_receiver = datagram->is_received;

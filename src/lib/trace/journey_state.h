@@ -152,10 +152,10 @@ struct journey_ends {
 	uint16_t src_port, dst_port;
 	uint8_t direction;
 	uint8_t protocol;
-	uint32_t datagram;     /* number of the datagram; 0: it is a stream */
-	uint32_t ip_id;	       /* of the datagram */
-	uint32_t has;	       /* enum netobs_trace_field */
-	uint32_t first_seq;    /* of the byte at offset 0 */
+	uint32_t datagram;  /* number of the datagram; 0: it is a stream */
+	uint32_t ip_id;	    /* of the datagram, as in struct netobs_journey */
+	uint32_t has;	    /* enum netobs_trace_field */
+	uint32_t first_seq; /* of the byte at offset 0 */
 	uint32_t sender_netns; /* of the sender's socket; 0: not known */
 	bool has_sender, has_receiver; /* the socket of that end had an event */
 	bool has_socket_ends; /* addresses are those of the sender's socket */

@@ -66,6 +66,22 @@ static void count_step(struct netobs_turn *turn,
 	}
 }
 
+/* Requests with equal data have equal identifications, but one of n of them is chosen, too. */
+static uint32_t key_of(struct turn_connection *connection,
+		       const struct netobs_journey *journey)
+{
+	const bool is_other = journey->seq != connection->number;
+
+	if (journey->ip_id != connection->ip_id)
+		connection->repeats = 0;
+	else if (is_other)
+		connection->repeats++;
+	connection->ip_id = journey->ip_id;
+	connection->number = journey->seq;
+	return journey->ip_id ? journey->ip_id + connection->repeats :
+				journey->seq;
+}
+
 /* Answers are delivered with the last request, whose identification both hosts know. */
 static uint32_t decide(struct turn_connection *connection,
 		       const struct netobs_journey *journey)
@@ -79,7 +95,7 @@ static uint32_t decide(struct turn_connection *connection,
 			     took_ns > 4 * connection->slow_ns;
 
 	if (turn_asks(connection, journey->direction & 1))
-		connection->key = journey->ip_id ?: journey->seq;
+		connection->key = key_of(connection, journey);
 	connection->datagram_ns = journey->record.time_ns;
 	connection->slow_ns += (took_ns - connection->slow_ns) / 8;
 	return turn_decide(connection, max_i64(0, since_ns),

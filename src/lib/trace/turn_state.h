@@ -177,6 +177,8 @@ struct turn_connection {
 	bool is_thinned;
 	int64_t datagram_ns,
 		slow_ns; /* of datagrams: the last one, and how long their journeys take, the mean */
+	uint32_t ip_id, number,
+		repeats; /* of the last request, and how many in a row had its ip_id before */
 };
 
 struct turns {

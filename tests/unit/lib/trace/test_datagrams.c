@@ -208,14 +208,42 @@ CASE(fragments_that_are_whole_again_are_read)
 	add_fragment(world, NETOBS_TRACE_RECEIVE, 4, 1, 0, 1480);
 	event.length = 2000;
 	event.socket = SOCKET;
+	event.seq = 815;
 	add(world, &event);
 	add_read(world, 9, 0);
 	wait_long(world);
 	assert_int_equal(world->n, 2);
 	for (uint32_t i = 0; i < 2; i++) {
 		assert_int_equal(world->got[i].n_steps, 4);
+		assert_int_equal(world->got[i].ip_id, 4711);
 		assert_int_equal(world->got[i].steps[3].point, NETOBS_TRACE_READ);
 	}
+}
+
+/* The first points do not show the data. */
+CASE(data_identify_it_if_ip_does_not)
+{
+	struct netobs_trace_event event;
+
+	for (uint32_t i = 0; i < 4; i++) {
+		add_at(world, NETOBS_TRACE_ARRIVE, 10 * i, i + 1, RIGHT);
+		event = make_event(world, NETOBS_TRACE_RECEIVE, 10 * i + 1,
+				   i + 1);
+		event.ifindex = RIGHT;
+		event.seq = i / 2 * 815;
+		add(world, &event);
+	}
+	event = make_event(world, NETOBS_TRACE_RECEIVE, 50, 9);
+	event.ip_id = 4711;
+	event.seq = 815;
+	add(world, &event);
+	wait_long(world);
+	assert_int_equal(world->n, 5);
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(world->got[i].ip_id, i / 2 * 815);
+		assert_int_equal(world->got[i].n_steps, 2);
+	}
+	assert_int_equal(world->got[4].ip_id, 4711);
 }
 
 /* The kernel segments a buffer for the socket, and one of these has the place of an earlier buffer. */

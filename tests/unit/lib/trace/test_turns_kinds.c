@@ -2,6 +2,8 @@
 /* Records that are of no messages of two hosts that take turns: of handshakes, streams and datagrams. */
 #include "turns_world.h"
 
+enum { DATAGRAMS_MANY = 900 };
+
 CASE(handshakes_have_a_record_on_each_host)
 {
 	for (int lost = 0; lost < 3; lost++) {
@@ -207,24 +209,31 @@ CASE(long_streams_have_a_kilobyte_of_records_a_second)
 	}
 }
 
+/* @ip_id: 0: none, so that @data identify it */
 static void add_datagram(struct world *world, uint8_t direction, int64_t ns,
-			 uint32_t id)
+			 uint32_t ip_id, uint32_t data, bool is_lost)
 {
 	const int from = direction, to = !direction;
 	uint32_t n[2] = { world->hosts[0].n, world->hosts[1].n };
 	const int64_t at = leave(world, from, direction, ns, 0, 100, false, 0);
-	const int64_t got = come(world, to, direction, at + MS, 0, 100, 0);
 
-	add(world, to, direction, NETOBS_TRACE_READY, got, 0, 100)->buffer =
-		world->buffer;
-	add(world, to, direction, NETOBS_TRACE_READ, got + 100 * US, 0, 0);
+	if (!is_lost) {
+		const int64_t got =
+			come(world, to, direction, at + MS, 0, 100, 0);
+
+		add(world, to, direction, NETOBS_TRACE_READY, got, 0, 100)->buffer =
+			world->buffer;
+		add(world, to, direction, NETOBS_TRACE_READ, got + 100 * US, 0,
+		    0);
+	}
 	for (int host = 0; host < 2; host++)
 		for (; n[host] < world->hosts[host].n; n[host]++) {
 			struct netobs_trace_event *event =
 				&world->hosts[host].events[n[host]].event;
 
 			event->protocol = 17;
-			event->ip_id = id;
+			event->ip_id = ip_id;
+			event->seq = data;
 			if (event->point == NETOBS_TRACE_READY ||
 			    event->point == NETOBS_TRACE_READ)
 				event->socket = 77;
@@ -237,8 +246,10 @@ CASE(datagrams_are_messages_and_have_answers)
 
 	begin(world);
 	for (uint32_t i = 0; i < 5; i++) {
-		add_datagram(world, 0, (1 + 50 * i) * (int64_t)MS, 100 + i);
-		add_datagram(world, 1, (11 + 50 * i) * (int64_t)MS, 200 + i);
+		add_datagram(world, 0, (1 + 50 * i) * (int64_t)MS, 100 + i, 5,
+			     false);
+		add_datagram(world, 1, (11 + 50 * i) * (int64_t)MS, 200 + i, 5,
+			     false);
 	}
 	run_hosts(world);
 	for (int host = 0; host < 2; host++)
@@ -261,4 +272,64 @@ CASE(datagrams_are_messages_and_have_answers)
 		}
 	/* All requests, and all answers but the last one. */
 	assert_int_equal(n_answered, 9);
+}
+
+/* @return of the requests that the client's host chose, those that the server's host has records of, too */
+static uint32_t count_chosen(const struct world *world, uint32_t *ret_n)
+{
+	const struct host *client = &world->hosts[0], *server = &world->hosts[1];
+	uint32_t same = 0, n = 0;
+
+	for (uint32_t i = 0; i < client->n_got; i++) {
+		const struct netobs_turn *turn = &client->got[i];
+
+		if (turn->one_of == 1 || turn->direction || !turn->attempts)
+			continue;
+		n++;
+		for (uint32_t k = 0; k < server->n_got; k++)
+			if (server->got[k].ip_id == turn->ip_id &&
+			    !server->got[k].direction) {
+				same++;
+				break;
+			}
+	}
+	*ret_n = n;
+	return same;
+}
+
+/* Some of them are lost, so their numbers differ between the hosts, but not what their data say. */
+CASE(both_hosts_have_records_of_the_same_datagrams)
+{
+	uint32_t n_chosen, n_same;
+
+	begin(world);
+	for (uint32_t i = 0; i < DATAGRAMS_MANY; i++)
+		add_datagram(world, 0, (1 + 40 * i) * (int64_t)MS, 0,
+			     1 + test_below(UINT32_MAX), i % 7 == 3);
+	run_hosts(world);
+	n_same = count_chosen(world, &n_chosen);
+	assert_true(world->hosts[0].n_got < DATAGRAMS_MANY);
+	assert_true(n_chosen > 5);
+	assert_true(n_same * 2 > n_chosen);
+}
+
+/* One of n is chosen, too, and not none or all of them. */
+CASE(datagrams_with_equal_data_have_some_records)
+{
+	uint64_t stands_for = 0;
+	uint32_t n_thinned = 0;
+
+	begin(world);
+	for (uint32_t i = 0; i < DATAGRAMS_MANY; i++)
+		add_datagram(world, 0, (1 + 40 * i) * (int64_t)MS, 0, 815, false);
+	run_hosts(world);
+	for (uint32_t i = 0; i < world->hosts[1].n_got; i++) {
+		const struct netobs_turn *turn = &world->hosts[1].got[i];
+
+		assert_int_equal(turn->ip_id, 815);
+		stands_for += turn->one_of;
+		n_thinned += turn->one_of > 1;
+	}
+	assert_in_range(n_thinned, 6, DATAGRAMS_MANY / 4);
+	assert_in_range(stands_for, DATAGRAMS_MANY / 2, 2 * DATAGRAMS_MANY);
 }
