@@ -83,11 +83,16 @@ class Log:
         self.read.append(Said(before, time.time_ns(), direction, size))
 
 
-class Turns(Trace):
+class SeesSockets(Trace):
     def setUp(self):
         super().setUp()
         if not tracer.has_all():
             self.skipTest("the kernel lacks tracepoints of sockets: tcp_sendmsg_locked, sk_data_ready")
+
+
+class Turns(SeesSockets):
+    def setUp(self):
+        super().setUp()
         self.network = Network(self.lab, False, False)
 
     def drop(self, every):
@@ -334,7 +339,7 @@ class Turns(Trace):
             self.check_stopped(server, end, self.trace(self.network.server), seconds=4)
 
 
-class Data(Trace):
+class Data(SeesSockets):
     """Datagrams that IP does not identify: of IPv6, and of IPv4 if they are not to be fragmented."""
 
     def exchange(self, network):
