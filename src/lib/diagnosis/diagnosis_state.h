@@ -5,6 +5,7 @@
 
 #include "base/slots.h"
 #include "base/util.h"
+#include "drops/drop_class.h"
 
 #include <netobs/diagnosis.h>
 
@@ -137,6 +138,12 @@ static inline bool talk_hears(const struct talk *talk, int end)
 
 /* ---- What hosts counted, and who filled queues (evidence.c) ------------------------------------ */
 
+/** @return what the last drop of a record comes from */
+static inline enum drop_class class_of_drop(const struct netobs_turn *turn)
+{
+	return drop_class(turn->drop_cause, turn->drop_function);
+}
+
 struct evidence {
 	struct netobs_host sums[ENDS]; /* of the window; accept_queue is the largest */
 	bool has_host[ENDS], has_queues[ENDS]; /* there are records of it */
@@ -153,7 +160,7 @@ bool evidence_is_full(const struct evidence *evidence, int end);
 
 /** @return the cause of drops of an end's host */
 uint8_t evidence_drop_cause(const struct evidence *evidence, int end,
-			    const struct netobs_turn *turn);
+			    enum drop_class class);
 
 /** Name who filled the queue or used the CPU that is to blame. */
 void evidence_blame(const struct talk *talk, const struct evidence *evidence,

@@ -120,21 +120,19 @@ bool evidence_is_full(const struct evidence *evidence, int end)
 
 /* ---- Drops --------------------------------------------------------------------------------------- */
 
-uint8_t evidence_drop_cause(const struct evidence *evidence, int end,
-			    const struct netobs_turn *turn)
-{
-	const struct netobs_host *host = &evidence->sums[end];
+/* Of classes that are not here, conntrack tells, or nothing but that there was a drop. */
+static const uint8_t drop_causes[DROP_CLASSES] = {
+	[DROP_CLASS_BUFFER] = NETOBS_CAUSE_RECEIVE_BUFFER,
+	[DROP_CLASS_ACCEPT] = NETOBS_CAUSE_ACCEPT,
+	[DROP_CLASS_QDISC] = NETOBS_CAUSE_QDISC,
+};
 
-	if (strstr(turn->drop_cause, "RCVBUFF"))
-		return NETOBS_CAUSE_RECEIVE_BUFFER;
-	if (strstr(turn->drop_cause, "QDISC"))
-		return NETOBS_CAUSE_QDISC;
-	if (strstr(turn->drop_cause, "LISTEN_OVERFLOW"))
-		return NETOBS_CAUSE_ACCEPT;
-	/* Rules drop in nft_do_chain() or ipt_do_table(), conntrack in the hook itself. */
-	if (host->conntrack_drops && !strstr(turn->drop_function, "_do_"))
+uint8_t evidence_drop_cause(const struct evidence *evidence, int end,
+			    enum drop_class class)
+{
+	if (class == DROP_CLASS_HOOK && evidence->sums[end].conntrack_drops)
 		return NETOBS_CAUSE_CONNTRACK;
-	return NETOBS_CAUSE_DROP;
+	return drop_causes[class] ?: NETOBS_CAUSE_DROP;
 }
 
 /* ---- Who ------------------------------------------------------------------------------------------ */

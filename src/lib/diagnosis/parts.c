@@ -68,11 +68,10 @@ void account_threads(struct account *account, struct turn *turn, int end,
 
 /* ---- Losses --------------------------------------------------------------------------------------- */
 
-/* A segment for a socket that is closed is lost to nobody, and the kernel gives no reason for it. */
+/* A segment for a socket that is closed is lost to nobody. */
 uint64_t account_dropped(const struct netobs_turn *record)
 {
-	return strstr(record->drop_cause, "NOT_SPECIFIED") &&
-			       !strncmp(record->drop_function, "tcp_v", 5) ?
+	return class_of_drop(record) == DROP_CLASS_CLOSED ?
 		       0 :
 		       record->dropped_bytes;
 }
@@ -86,22 +85,27 @@ static void note_drops(struct account *account, const struct turn *turn,
 	account->dropping = record;
 }
 
+/*
+ * Without a carrier, there is no qdisc, and a veth drops what comes from its peer. What waited for it may come when the
+ * socket is closed.
+ */
+static bool may_link_drop(enum drop_class class)
+{
+	return class == DROP_CLASS_QDISC || class == DROP_CLASS_LINK ||
+	       class == DROP_CLASS_NO_SOCKET;
+}
+
 void account_drop(struct account *account, struct turn *turn, int end,
 		  const struct netobs_turn *record, int64_t ns)
 {
-	const uint8_t cause = evidence_drop_cause(account->evidence, end, record);
+	const enum drop_class class = class_of_drop(record);
+	const uint8_t cause = evidence_drop_cause(account->evidence, end, class);
 	const uint8_t place = cause == NETOBS_CAUSE_ACCEPT ? process_place(end) :
 							     host_place(end);
 
 	note_drops(account, turn, record);
-	/*
-	 * Without a carrier, there is no qdisc, and a veth drops what comes from its peer. What waited for it may
-	 * come when the socket is closed.
-	 */
-	if ((cause == NETOBS_CAUSE_QDISC ||
-	     strstr(record->drop_function, "dev_forward") ||
-	     strstr(record->drop_cause, "NO_SOCKET")) &&
-	    turn->is_now && account->evidence->sums[end].carrier_changes)
+	if (turn->is_now && may_link_drop(class) &&
+	    account->evidence->sums[end].carrier_changes)
 		account_give(account, turn, account_between(account, !end),
 			     NETOBS_CAUSE_LINK, ns);
 	else

@@ -75,12 +75,6 @@ static bool is_incomplete(const struct talk *talk, const struct message *request
 	return lacks(talk, request) || lacks(talk, answer);
 }
 
-/* The process has closed the socket: it has given up. */
-static bool has_no_socket(const struct netobs_turn *r)
-{
-	return strstr(r->drop_cause, "NO_SOCKET");
-}
-
 /* What the client sends next. */
 struct next {
 	int64_t ns;    /* INT64_MAX: nothing */
@@ -101,7 +95,8 @@ static int64_t end_of_turn(const struct talk *talk, const struct message *reques
 		end_ns = r->answer_ns;
 	else if (r && r->read_ns)
 		end_ns = next.is_other ? next.ns : r->read_ns;
-	else if (r && has_no_socket(r))
+	else if (r && class_of_drop(r) == DROP_CLASS_NO_SOCKET)
+		/* The process has closed the socket: it has given up. */
 		end_ns = r->record.time_ns;
 	else if (answer && !talk_hears(talk, CLIENT) && answer->s->acked_ns)
 		/* What the client does then is not known: some of its turns have no records. */

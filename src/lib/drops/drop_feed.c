@@ -2,6 +2,7 @@
 #include "drop_feed.h"
 
 #include "base/util.h"
+#include "drop_class.h"
 #include "drops.skel.h"
 #include "engine/map.h"
 #include "engine/store.h"

@@ -62,18 +62,4 @@ bool drop_names_split(const char *text, char *function, size_t size,
 bool drop_names_find(const struct drop_names *names, uint64_t address,
 		     char *function, size_t size, uint32_t *ret_offset);
 
-/*
- * The meaning of a drop, and the part of the kernel that it belongs to, by the names that the
- * kernel has for the reason and the function. Numbers of reasons differ by kernel, names hardly do.
- */
-
-#define DROP_CAUSE_PREFIX "SKB_DROP_REASON_"
-
-/** @param cause, function  "": not known */
-enum netobs_drop_kind drop_kind(const char *cause, const char *function);
-
-/** @param ethertype  0: not known */
-enum netobs_drop_layer drop_layer(const char *cause, const char *function,
-				  uint16_t ethertype);
-
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "turns.h"
 
-#include "drops/drop_names.h"
+#include "drops/drop_class.h"
 #include "turn_state.h"
 
 #include <errno.h>
@@ -133,24 +133,6 @@ static void note_tuple(struct turn_half *half,
 	half->tuple.dst_port = event->dst_port;
 }
 
-/* Reasons of drops of what the receiver has already, or does not need. */
-static bool is_harmless_cause(const char *cause)
-{
-	static const char *const causes[] = {
-		"TCP_OLD_DATA",	    "TCP_OFOMERGE", "TCP_OFO_DROP",
-		"TCP_RFC7323_PAWS", "TCP_OLD_ACK",  "TCP_RFC7323_PAWS_ACK",
-		"TCP_OLD_SEQUENCE"
-	};
-
-	if (strncmp(cause, DROP_CAUSE_PREFIX, strlen(DROP_CAUSE_PREFIX)) != 0)
-		return false;
-	cause += strlen(DROP_CAUSE_PREFIX);
-	for (size_t i = 0; i < ARRAY_SIZE(causes); i++)
-		if (!strcmp(cause, causes[i]))
-			return true;
-	return false;
-}
-
 static void note_drop(struct turns *turns, struct turn_half *half,
 		      const struct netobs_trace_event *event)
 {
@@ -158,7 +140,7 @@ static void note_drop(struct turns *turns, struct turn_half *half,
 
 	memcpy(half->drop_cause, event->cause, sizeof(half->drop_cause));
 	memcpy(half->drop_function, event->function, sizeof(half->drop_function));
-	if (!is_harmless_cause(event->cause))
+	if (drop_class(event->cause, event->function) != DROP_CLASS_KNOWN)
 		return;
 	while (i < turns->n_harmless && turns->harmless[i] != event->reason)
 		i++;

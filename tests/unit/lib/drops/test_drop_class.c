@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "lib_test.h"
 
-#include "drops/drop_names.h"
+#include "drops/drop_class.h"
 
 static const struct {
 	const char *cause, *function;
@@ -69,4 +69,36 @@ TEST(names_show_what_a_drop_means)
 					    rows[i].ethertype),
 				 rows[i].layer);
 	}
+}
+
+static const struct {
+	const char *cause, *function;
+	enum drop_class class;
+} classes[] = {
+	{ "SKB_DROP_REASON_TCP_OLD_DATA", "tcp_data_queue", DROP_CLASS_KNOWN },
+	{ "SKB_DROP_REASON_TCP_RFC7323_PAWS_ACK", "", DROP_CLASS_KNOWN },
+	{ "SKB_DROP_REASON_TCP_OFO_QUEUE_PRUNE", "", DROP_CLASS_OTHER },
+	{ "SKB_DROP_REASON_NOT_SPECIFIED", "tcp_v6_rcv", DROP_CLASS_CLOSED },
+	{ "", "tcp_v6_rcv", DROP_CLASS_OTHER },
+	{ "SKB_DROP_REASON_NO_SOCKET", "tcp_v4_rcv", DROP_CLASS_NO_SOCKET },
+	{ "SKB_DROP_REASON_SOCKET_RCVBUFF", "udp_queue_rcv_one_skb",
+	  DROP_CLASS_BUFFER },
+	{ "SKB_DROP_REASON_TCP_LISTEN_OVERFLOW", "tcp_v4_rcv", DROP_CLASS_ACCEPT },
+	{ "SKB_DROP_REASON_QDISC_DROP", "__dev_queue_xmit", DROP_CLASS_QDISC },
+	{ "SKB_DROP_REASON_QDISC_OVERLIMIT", "", DROP_CLASS_QDISC },
+	{ "SKB_DROP_REASON_FQ_FLOW_LIMIT", "", DROP_CLASS_QDISC },
+	{ "SKB_DROP_REASON_NOT_SPECIFIED", "__dev_forward_skb2", DROP_CLASS_LINK },
+	{ "SKB_DROP_REASON_NETFILTER_DROP", "nft_do_chain", DROP_CLASS_RULE },
+	{ "", "ipt_do_table", DROP_CLASS_RULE },
+	{ "SKB_DROP_REASON_NETFILTER_DROP", "nf_hook_slow", DROP_CLASS_HOOK },
+	{ "", "nf_hook_slow", DROP_CLASS_HOOK },
+	{ "SKB_DROP_REASON_IP_NOROUTES", "ip_forward", DROP_CLASS_OTHER },
+	{ "", "", DROP_CLASS_OTHER },
+};
+
+TEST(names_show_what_the_drop_of_a_connection_comes_from)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(classes); i++)
+		assert_int_equal(drop_class(classes[i].cause, classes[i].function),
+				 classes[i].class);
 }
