@@ -147,7 +147,8 @@ struct netobs_trace_event {
 	uint8_t protocol; /**< 6: TCP, 17: UDP, 1: ICMP, 58: ICMPv6 */
 	uint8_t is_fragment; /**< a part of a datagram */
 	/** enum netobs_turn_limit (turn.h): what has kept the socket from sending since its last event with a
-	 *  limit; at "send" and, of the bytes that the receiver of this segment sends itself, at "segment". */
+	 *  limit; at "send" and, of the bytes that the receiver of this segment sends itself, at "segment". At
+	 *  "queue", of new bytes, what keeps it from sending more from then on. */
 	uint8_t limit;
 	uint8_t reserved[3];
 	uint64_t buffer; /**< address of the buffer in the kernel; 0: none. Addresses are used again. */

@@ -14,39 +14,124 @@ enum {
 
 const volatile bool config_wants_limits;
 
-static __always_inline __u32 packets_in_flight(const struct tcp_sock *tp)
+/* The state of a socket that sends; members are named as the kernel's. */
+struct sending {
+	__u32 write_seq, snd_nxt, snd_una, snd_wnd, mss_cache, snd_cwnd;
+	__u32 packets_out, retrans_out, sacked_out, lost_out;
+	__u32 sk_wmem_queued, sk_sndbuf;
+	bool is_recovering;
+	bool is_window_full; /* TCP has found so when it sent last */
+	bool is_throttled;
+};
+
+#define READ_MEMBER(to, from, member) \
+	BPF_CORE_READ_INTO(&(to)->member, from, member)
+
+/* Programs of some types have no helper that makes a TCP socket of @sk, so all is read. */
+static __always_inline void read_sending(const struct sock *sk,
+					 struct sending *ret_s)
 {
-	return tp->packets_out + tp->retrans_out -
-	       (tp->sacked_out + tp->lost_out);
+	const struct tcp_sock *tp = (const void *)sk;
+
+	READ_MEMBER(ret_s, tp, write_seq);
+	READ_MEMBER(ret_s, tp, snd_nxt);
+	READ_MEMBER(ret_s, tp, snd_una);
+	READ_MEMBER(ret_s, tp, snd_wnd);
+	READ_MEMBER(ret_s, tp, mss_cache);
+	READ_MEMBER(ret_s, tp, snd_cwnd);
+	READ_MEMBER(ret_s, tp, packets_out);
+	READ_MEMBER(ret_s, tp, retrans_out);
+	READ_MEMBER(ret_s, tp, sacked_out);
+	READ_MEMBER(ret_s, tp, lost_out);
+	READ_MEMBER(ret_s, sk, sk_wmem_queued);
+	READ_MEMBER(ret_s, sk, sk_sndbuf);
+	ret_s->is_recovering =
+		BPF_CORE_READ_BITFIELD_PROBED(&tp->inet_conn, icsk_ca_state) >=
+		RECOVERING;
+	ret_s->is_window_full = BPF_CORE_READ_BITFIELD_PROBED(tp, chrono_type) ==
+				TCP_CHRONO_RWND_LIMITED;
+	ret_s->is_throttled = BPF_CORE_READ(sk, sk_tsq_flags) & THROTTLED;
+}
+
+static __always_inline __u32 packets_in_flight(const struct sending *s)
+{
+	return s->packets_out + s->retrans_out - (s->sacked_out + s->lost_out);
 }
 
 /*
  * @return a value of enum netobs_turn_limit, plus 1. A process that waits for room in the send buffer is not woken before a
  * third of it is free. Of a full buffer of which little is unsent, more room would be sent at once.
  */
-static __always_inline __u8 limit_of(const struct sock *sk,
-				     const struct tcp_sock *tp)
+static __always_inline __u8 limit_of_sending(const struct sending *s)
 {
-	const __u32 unsent = tp->write_seq - tp->snd_nxt;
-	const __u32 unacked = tp->write_seq - tp->snd_una;
-	const bool is_full = (__u64)sk->sk_wmem_queued * 3 >
-			     (__u64)sk->sk_sndbuf * 2;
+	const __u32 unsent = s->write_seq - s->snd_nxt;
+	const __u32 unacked = s->write_seq - s->snd_una;
+	const bool is_full = (__u64)s->sk_wmem_queued * 3 >
+			     (__u64)s->sk_sndbuf * 2;
 
-	if (!config_wants_limits)
-		return TRACE_LIMIT_UNKNOWN;
 	if (!unsent && !is_full)
 		return TRACE_LIMIT_IDLE;
-	if (BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) >= RECOVERING)
+	if (s->is_recovering)
 		return TRACE_LIMIT_RECOVERY;
 	if (is_full && unsent < unacked / 4)
 		return TRACE_LIMIT_BUFFER;
-	if (tp->snd_wnd < tp->snd_nxt - tp->snd_una + tp->mss_cache)
+	if (s->is_window_full ||
+	    s->snd_wnd < s->snd_nxt - s->snd_una + s->mss_cache)
 		return TRACE_LIMIT_WINDOW;
-	if (packets_in_flight(tp) >= tp->snd_cwnd)
+	if (packets_in_flight(s) >= s->snd_cwnd)
 		return TRACE_LIMIT_CWND;
-	if (sk->sk_tsq_flags & THROTTLED)
-		return TRACE_LIMIT_QUEUED;
-	return TRACE_LIMIT_OTHER;
+	return s->is_throttled ? TRACE_LIMIT_QUEUED : TRACE_LIMIT_OTHER;
+}
+
+/* @return what has kept a socket from sending until now */
+static __always_inline __u8 limit_of(const struct sock *sk)
+{
+	struct sending sending;
+
+	if (!config_wants_limits)
+		return TRACE_LIMIT_UNKNOWN;
+	read_sending(sk, &sending);
+	return limit_of_sending(&sending);
+}
+
+/*
+ * As tcp_small_queue_check(), of the next packet, which is taken to be as large. TCP sends the second packet always:
+ * it may wait long for an interrupt that tells of the first one.
+ */
+static __always_inline bool is_queue_full(const struct sock *sk,
+					  const struct sk_buff *skb)
+{
+	const __u64 two = 2 * (__u64)skb->truesize;
+	const __u64 paced = BPF_CORE_READ(sk, sk_pacing_rate) >>
+			    (BPF_CORE_READ(sk, sk_pacing_shift) & 63);
+	const __u32 used = BPF_CORE_READ(sk, sk_wmem_alloc.refs.counter);
+
+	return used > (two > paced ? two : paced) &&
+	       BPF_CORE_READ((const struct tcp_sock *)sk, packets_out);
+}
+
+/*
+ * TCP hands new bytes to the first interface, and has not noted yet that they are sent. Queues may take more later
+ * without an event, so this tells of what an acknowledgment that comes then does not see.
+ *
+ * @return what keeps the socket from sending more after them; TRACE_LIMIT_UNKNOWN: they are not new
+ */
+static __always_inline __u8 limit_after(const struct sock *sk,
+					const struct sk_buff *skb, __u32 seq,
+					__u32 length)
+{
+	struct sending sending;
+
+	if (!config_wants_limits)
+		return TRACE_LIMIT_UNKNOWN;
+	read_sending(sk, &sending);
+	if (!length || seq != sending.snd_nxt)
+		return TRACE_LIMIT_UNKNOWN;
+	sending.snd_nxt += length;
+	sending.packets_out += (length - 1) / (sending.mss_cache ?: 1) + 1;
+	sending.is_window_full = false;
+	sending.is_throttled = is_queue_full(sk, skb);
+	return limit_of_sending(&sending);
 }
 
 #endif

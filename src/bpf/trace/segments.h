@@ -6,6 +6,7 @@
 #include "bpf/parse/parse.h"
 #include "datagrams.h"
 #include "events.h"
+#include "limits.h"
 #include "nat.h"
 #include "plain.h"
 #include "queues.h"
@@ -496,6 +497,16 @@ static __always_inline bool may_be_taken(const struct sk_buff *skb,
 	       may_be_traced(skb, network, is_first);
 }
 
+/* Bytes that their socket sends come to the first interface. */
+static __always_inline void note_sent(const struct sk_buff *skb,
+				      struct point *point)
+{
+	const struct sock *sk = skb->sk;
+
+	if (point->kind == TRACE_QUEUE && sk && is_open(sk))
+		point->limit = limit_after(sk, skb, point->seq, point->length);
+}
+
 static __always_inline int take_segment(const struct sk_buff *skb, __u32 network,
 					bool is_first, struct point *point)
 {
@@ -524,6 +535,7 @@ static __always_inline int take_segment(const struct sk_buff *skb, __u32 network
 	    is_of_socket(&found, skb, point)) {
 		note_packet(scratch, &found, point);
 		note_waiting(skb, point, &found, scratch->ends.proto);
+		note_sent(skb, point);
 		emit(&found, &scratch->ends, point);
 	}
 	release_scratch(scratch);

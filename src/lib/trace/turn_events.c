@@ -240,7 +240,7 @@ static void take_data(struct turn_half *half, enum turn_stamp stamp,
 		note_write(half, event);
 	if (stamp == STAMP_SENT && half->is_sender_here && half->has_start &&
 	    event->end > half->reach[STAMP_SENT])
-		turn_spend_all(half, now_ns);
+		turn_spend_all(half, event);
 	if (!half->is_sender_here && stamp == STAMP_IN &&
 	    (!half->has_start || event->end > half->start))
 		turn_open(half, event->offset, now_ns);

@@ -157,13 +157,21 @@ void turn_note_limit(struct turn_half *half, const struct journey_event *event)
 	turn_spend(half, half->last_limit, event->step.time_ns);
 }
 
-/* Bytes are sent for the first time: what has kept them is known now. */
-void turn_spend_all(struct turn_half *half, int64_t now_ns)
+/*
+ * Bytes are sent for the first time: what has kept them is known now. Room in queues has no event of its own; for all
+ * else that TCP waits for, there was one.
+ */
+void turn_spend_all(struct turn_half *half, const struct journey_event *event)
 {
 	struct turn_message *message =
 		half->open ?: TAILQ_LAST(&half->closed, turn_messages);
 
-	turn_spend(half, NETOBS_TURN_OTHER, now_ns);
+	turn_spend(half,
+		   half->last_limit == NETOBS_TURN_QUEUED ? NETOBS_TURN_QUEUED :
+							    NETOBS_TURN_OTHER,
+		   event->step.time_ns);
+	if (event->limit)
+		half->last_limit = event->limit - 1;
 	for (int limit = 0; message && limit < NETOBS_TURN_LIMITS; limit++)
 		message->turn.limit_ns[limit] += half->limits[limit];
 	memset(half->limits, 0, sizeof(half->limits));

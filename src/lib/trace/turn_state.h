@@ -266,7 +266,7 @@ void turn_spend(struct turn_half *half, enum netobs_turn_limit limit,
 void turn_note_limit(struct turn_half *half, const struct journey_event *event);
 
 /** Bytes are sent for the first time: what has kept them is known now. */
-void turn_spend_all(struct turn_half *half, int64_t now_ns);
+void turn_spend_all(struct turn_half *half, const struct journey_event *event);
 
 /** Set the process to that of the event. */
 void turn_note_process(struct turn_process *process,

@@ -2,7 +2,12 @@
 /* Random conversations: what the model knows of each message is compared with the records of both hosts. */
 #include "turns_world.h"
 
-enum { CASES_DEFAULT = 60, TURNS_MOST = MESSAGES_MAX / 2, LONG_TURNS = 900 };
+enum {
+	CASES_DEFAULT = 60,
+	TURNS_MOST = MESSAGES_MAX / 2,
+	LONG_TURNS = 900,
+	SEGMENTS_MAX = 64
+};
 
 /* ---- The model ------------------------------------------------------------------------------ */
 
@@ -59,6 +64,7 @@ static int64_t send_segment(struct world *world, struct message *message,
 		count_attempt(sender, receiver, bytes, is_dropped, has_arrived);
 		at = leave(world, from, d, ns, segment->from, segment->to,
 			   is_dropped, 0);
+		world->after = 0;
 		if (is_last)
 			sender->out_ns = at;
 		if (!has_arrived)
@@ -122,15 +128,51 @@ static void acknowledge(struct world *world, struct message *message,
 	message->at[0].acked_ns = ns;
 }
 
+/* A call writes bytes of a message, which are sent in segments. @return when it ends */
+static int64_t write_bytes(struct world *world, struct message *message,
+			   struct segment *segments, uint32_t *n, int64_t at,
+			   int64_t bytes, int64_t ns)
+{
+	const uint8_t d = message->direction;
+	struct truth *sender = &message->at[0];
+	struct netobs_trace_event *event =
+		add(world, d, d, NETOBS_TRACE_SEND, ns, at, at + bytes);
+
+	event->record.has |= NETOBS_TRACE_HAS_LIMIT;
+	event->limit = NETOBS_TURN_IDLE;
+	sender->limits[NETOBS_TURN_IDLE] += (uint64_t)(ns - world->limit_ns[d]);
+	world->limit_ns[d] = ns;
+	world->is_queued[d] = false;
+	sender->called_ns = ns;
+	for (int64_t end = at + bytes, next; at < end; at = next) {
+		assert_true(*n < SEGMENTS_MAX);
+		next = at + MSS < end ? at + MSS : end;
+		if (one_in(4)) {
+			ns += some_us(2000);
+			add_limit(world, d, d, ns,
+				  (uint8_t)test_below(NETOBS_TURN_LIMITS),
+				  sender);
+		}
+		ns += some_us(5);
+		segments[*n] = (struct segment){ .from = at, .to = next };
+		add_sent(world, d, ns, sender);
+		send_segment(world, message, &segments[(*n)++], ns);
+		ns += some_us(2);
+	}
+	ns += some_us(20);
+	add(world, d, d, NETOBS_TRACE_SENT, ns, at - bytes, at);
+	return ns;
+}
+
 /* One end writes a message in calls, from now on. The other one reads it, at the time that is set then. */
 static void talk(struct world *world, uint8_t direction)
 {
 	struct message *message =
 		&world->messages[world->n_messages++ % MESSAGES_MAX];
 	struct truth *sender = &message->at[0], *receiver = &message->at[1];
-	struct segment segments[64];
+	struct segment segments[SEGMENTS_MAX] = { { 0 } };
 	uint32_t n = 0, n_calls = 1 + test_below(world->most_calls);
-	int64_t ns = world->now_ns, queued;
+	int64_t ns = world->now_ns;
 
 	*message = (struct message){ .direction = direction,
 				     .offset = world->ends[direction] };
@@ -144,37 +186,9 @@ static void talk(struct world *world, uint8_t direction)
 		const int64_t most = n_calls > 1 ? left - (n_calls - 1) : left;
 		const int64_t bytes =
 			n_calls > 1 ? 1 + test_below((uint32_t)most) : left;
-		struct netobs_trace_event *event =
-			add(world, direction, direction, NETOBS_TRACE_SEND, ns,
-			    at, at + bytes);
 
-		event->record.has |= NETOBS_TRACE_HAS_LIMIT;
-		event->limit = NETOBS_TURN_IDLE;
-		sender->limits[NETOBS_TURN_IDLE] +=
-			(uint64_t)(ns - world->limit_ns[direction]);
-		world->limit_ns[direction] = ns;
-		sender->called_ns = ns;
-		for (int64_t end = at + bytes, next; at < end; at = next) {
-			assert_true(n < ARRAY_SIZE(segments));
-			next = at + MSS < end ? at + MSS : end;
-			if (one_in(4)) {
-				ns += some_us(2000);
-				add_limit(world, direction, direction, ns,
-					  (uint8_t)test_below(NETOBS_TURN_LIMITS),
-					  sender);
-			}
-			ns += some_us(5);
-			segments[n] = (struct segment){ .from = at, .to = next };
-			sender->limits[NETOBS_TURN_OTHER] +=
-				(uint64_t)(ns - world->limit_ns[direction]);
-			world->limit_ns[direction] = ns;
-			queued = ns;
-			send_segment(world, message, &segments[n++], queued);
-			ns += some_us(2);
-		}
-		ns += some_us(20);
-		add(world, direction, direction, NETOBS_TRACE_SENT, ns,
-		    at - bytes, at);
+		ns = write_bytes(world, message, segments, &n, at, bytes, ns);
+		at += bytes;
 		sender->written_ns = ns;
 		left -= bytes;
 		n_calls -= n_calls > 1;

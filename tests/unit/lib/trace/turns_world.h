@@ -62,6 +62,8 @@ struct world {
 	uint32_t most_calls, most_bytes;
 	int64_t now_ns;
 	int64_t limit_ns[2]; /* the last event with a limit, by direction */
+	bool is_queued[2];   /* it said that bytes wait in queues */
+	uint8_t after; /* enum netobs_turn_limit, plus 1: of what is sent, to be said at interfaces; 0: nothing */
 	uint64_t buffer;
 	uint32_t first_seq[2];
 	int64_t ends[2]; /* of the streams */
@@ -141,9 +143,15 @@ static inline int64_t pass(struct world *world, int host, uint8_t direction,
 			   int64_t ns, int64_t from, int64_t to,
 			   uint32_t interface, bool is_arrival, uint8_t flags)
 {
-	add_at(world, host, direction,
-	       is_arrival ? NETOBS_TRACE_ARRIVE : NETOBS_TRACE_QUEUE, ns, from,
-	       to, interface, flags);
+	struct netobs_trace_event *event =
+		add_at(world, host, direction,
+		       is_arrival ? NETOBS_TRACE_ARRIVE : NETOBS_TRACE_QUEUE,
+		       ns, from, to, interface, flags);
+
+	if (!is_arrival && world->after) {
+		event->record.has |= NETOBS_TRACE_HAS_LIMIT;
+		event->limit = world->after - 1;
+	}
 	ns += some_us(is_arrival ? 5 : 20);
 	add_at(world, host, direction,
 	       is_arrival ? NETOBS_TRACE_RECEIVE : NETOBS_TRACE_TRANSMIT, ns,
@@ -206,6 +214,23 @@ static inline void add_limit(struct world *world, int host, uint8_t direction,
 	event->limit = limit;
 	truth->limits[limit] += (uint64_t)(ns - world->limit_ns[direction]);
 	world->limit_ns[direction] = ns;
+	world->is_queued[direction] = limit == NETOBS_TURN_QUEUED;
+}
+
+/* New bytes are sent: room in queues came without an event. What TCP waits for then is said, or not. */
+static inline void add_sent(struct world *world, uint8_t direction, int64_t ns,
+			    struct truth *truth)
+{
+	const bool was_queued = world->is_queued[direction];
+
+	truth->limits[was_queued ? NETOBS_TURN_QUEUED : NETOBS_TURN_OTHER] +=
+		(uint64_t)(ns - world->limit_ns[direction]);
+	world->limit_ns[direction] = ns;
+	world->after =
+		one_in(2) ? 0 : (uint8_t)(1 + test_below(NETOBS_TURN_LIMITS));
+	if (world->after)
+		world->is_queued[direction] = world->after ==
+					      NETOBS_TURN_QUEUED + 1;
 }
 
 /* The SYN and its answer; @lost SYNs do not arrive. */
