@@ -101,7 +101,7 @@ int BPF_PROG(netobs_tr_send, const struct sock *sk, const struct msghdr *msg)
 		return 0;
 	point = point_of(sk, TRACE_SEND, tp->write_seq, msg->msg_iter.count);
 	point.has_process = true;
-	point.limit = limit_of(sk);
+	point.limit = limit_of(sk, tp);
 	emit(&found, &ends, &point);
 	return 0;
 }
@@ -207,7 +207,7 @@ static __always_inline void take_probe(const struct sock *sk,
 	point.buffer = skb;
 	point.ack = cb.ack_seq;
 	point.tcp_flags = cb.tcp_flags;
-	point.limit = limit_of(sk);
+	point.limit = limit_of(sk, tp);
 	if (point.limit || is_wanted(&point, IP_PROTO_TCP))
 		emit(&found, &ends, &point);
 }

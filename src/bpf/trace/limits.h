@@ -22,36 +22,25 @@ struct sending {
 	bool is_recovering;
 	bool is_window_full; /* TCP has found so when it sent last */
 	bool is_throttled;
+	__u8 reserved;
 };
 
-#define READ_MEMBER(to, from, member) \
-	BPF_CORE_READ_INTO(&(to)->member, from, member)
-
-/* Programs of some types have no helper that makes a TCP socket of @sk, so all is read. */
-static __always_inline void read_sending(const struct sock *sk,
-					 struct sending *ret_s)
-{
-	const struct tcp_sock *tp = (const void *)sk;
-
-	READ_MEMBER(ret_s, tp, write_seq);
-	READ_MEMBER(ret_s, tp, snd_nxt);
-	READ_MEMBER(ret_s, tp, snd_una);
-	READ_MEMBER(ret_s, tp, snd_wnd);
-	READ_MEMBER(ret_s, tp, mss_cache);
-	READ_MEMBER(ret_s, tp, snd_cwnd);
-	READ_MEMBER(ret_s, tp, packets_out);
-	READ_MEMBER(ret_s, tp, retrans_out);
-	READ_MEMBER(ret_s, tp, sacked_out);
-	READ_MEMBER(ret_s, tp, lost_out);
-	READ_MEMBER(ret_s, sk, sk_wmem_queued);
-	READ_MEMBER(ret_s, sk, sk_sndbuf);
-	ret_s->is_recovering =
-		BPF_CORE_READ_BITFIELD_PROBED(&tp->inet_conn, icsk_ca_state) >=
-		RECOVERING;
-	ret_s->is_window_full = BPF_CORE_READ_BITFIELD_PROBED(tp, chrono_type) ==
-				TCP_CHRONO_RWND_LIMITED;
-	ret_s->is_throttled = BPF_CORE_READ(sk, sk_tsq_flags) & THROTTLED;
-}
+#define SENDING_MEMBERS(READ)     \
+	READ(tp, write_seq);      \
+	READ(tp, snd_nxt);        \
+	READ(tp, snd_una);        \
+	READ(tp, snd_wnd);        \
+	READ(tp, mss_cache);      \
+	READ(tp, snd_cwnd);       \
+	READ(tp, packets_out);    \
+	READ(tp, retrans_out);    \
+	READ(tp, sacked_out);     \
+	READ(tp, lost_out);       \
+	READ(sk, sk_wmem_queued); \
+	READ(sk, sk_sndbuf)
+#define READ_MEMBER(from, member) ret_s->member = (from)->member
+#define PROBE_MEMBER(from, member) \
+	BPF_CORE_READ_INTO(&ret_s->member, from, member)
 
 static __always_inline __u32 packets_in_flight(const struct sending *s)
 {
@@ -59,16 +48,22 @@ static __always_inline __u32 packets_in_flight(const struct sending *s)
 }
 
 /*
- * @return a value of enum netobs_turn_limit, plus 1. A process that waits for room in the send buffer is not woken before a
- * third of it is free. Of a full buffer of which little is unsent, more room would be sent at once.
+ * A process that waits for room in the send buffer is not woken before a third of it is free. Of a full buffer of which
+ * little is unsent, more room would be sent at once. Global: the verifier follows it once, and its callers for one
+ * limit in place of each.
+ *
+ * @return a value of enum netobs_turn_limit, plus 1
  */
-static __always_inline __u8 limit_of_sending(const struct sending *s)
+__noinline __u8 netobs_trace_limit(const struct sending *s)
 {
-	const __u32 unsent = s->write_seq - s->snd_nxt;
-	const __u32 unacked = s->write_seq - s->snd_una;
-	const bool is_full = (__u64)s->sk_wmem_queued * 3 >
-			     (__u64)s->sk_sndbuf * 2;
+	__u32 unsent, unacked;
+	bool is_full;
 
+	if (!s)
+		return TRACE_LIMIT_UNKNOWN;
+	unsent = s->write_seq - s->snd_nxt;
+	unacked = s->write_seq - s->snd_una;
+	is_full = (__u64)s->sk_wmem_queued * 3 > (__u64)s->sk_sndbuf * 2;
 	if (!unsent && !is_full)
 		return TRACE_LIMIT_IDLE;
 	if (s->is_recovering)
@@ -83,15 +78,41 @@ static __always_inline __u8 limit_of_sending(const struct sending *s)
 	return s->is_throttled ? TRACE_LIMIT_QUEUED : TRACE_LIMIT_OTHER;
 }
 
-/* @return what has kept a socket from sending until now */
-static __always_inline __u8 limit_of(const struct sock *sk)
+static __always_inline void read_sending(const struct sock *sk,
+					 const struct tcp_sock *tp,
+					 struct sending *ret_s)
 {
-	struct sending sending;
+	SENDING_MEMBERS(READ_MEMBER);
+	ret_s->is_recovering =
+		BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) >=
+		RECOVERING;
+	ret_s->is_window_full = BPF_CORE_READ_BITFIELD(tp, chrono_type) ==
+				TCP_CHRONO_RWND_LIMITED;
+	ret_s->is_throttled = sk->sk_tsq_flags & THROTTLED;
+}
+
+/* @return what has kept a socket from sending until now */
+static __always_inline __u8 limit_of(const struct sock *sk,
+				     const struct tcp_sock *tp)
+{
+	struct sending sending = { 0 };
 
 	if (!config_wants_limits)
 		return TRACE_LIMIT_UNKNOWN;
-	read_sending(sk, &sending);
-	return limit_of_sending(&sending);
+	read_sending(sk, tp, &sending);
+	return netobs_trace_limit(&sending);
+}
+
+/* Programs of some types have no helper that makes a TCP socket of @sk. */
+static __always_inline void probe_sending(const struct sock *sk,
+					  struct sending *ret_s)
+{
+	const struct tcp_sock *tp = (const void *)sk;
+
+	SENDING_MEMBERS(PROBE_MEMBER);
+	ret_s->is_recovering =
+		BPF_CORE_READ_BITFIELD_PROBED(&tp->inet_conn, icsk_ca_state) >=
+		RECOVERING;
 }
 
 /*
@@ -120,18 +141,18 @@ static __always_inline __u8 limit_after(const struct sock *sk,
 					const struct sk_buff *skb, __u32 seq,
 					__u32 length)
 {
-	struct sending sending;
+	struct sending sending = { 0 };
 
 	if (!config_wants_limits)
 		return TRACE_LIMIT_UNKNOWN;
-	read_sending(sk, &sending);
+	probe_sending(sk, &sending);
 	if (!length || seq != sending.snd_nxt)
 		return TRACE_LIMIT_UNKNOWN;
 	sending.snd_nxt += length;
 	sending.packets_out += (length - 1) / (sending.mss_cache ?: 1) + 1;
 	sending.is_window_full = false;
 	sending.is_throttled = is_queue_full(sk, skb);
-	return limit_of_sending(&sending);
+	return netobs_trace_limit(&sending);
 }
 
 #endif
