@@ -526,6 +526,8 @@ int netobs_tr_list(struct bpf_iter__task_file *ctx)
 	__builtin_memset(report, 0, sizeof(*report));
 	read_ends((const void *)tp, &ends);
 	report->point = TRACE_EXISTS;
+	/* An accepted socket has the backlog of its listener; one that connects never listens. */
+	report->direction = tp->inet_conn.icsk_inet.sk.sk_max_ack_backlog > 0;
 	report->proto = ends.proto;
 	report->src = ends.src;
 	report->dst = ends.dst;

@@ -53,7 +53,8 @@ enum trace_point {
 	TRACE_OPENS,  /* a new connection, with one of its tuples */
 	TRACE_FACE,   /* another tuple of a connection */
 	TRACE_CLOSES, /* a socket of a connection is closed */
-	TRACE_EXISTS, /* an open socket of an existing connection, with its process; has no slot */
+	/* An open socket of an existing connection, with its process; has no slot. Direction 0: it opened it. */
+	TRACE_EXISTS,
 };
 
 /* The values of enum netobs_turn_limit, plus 1. */

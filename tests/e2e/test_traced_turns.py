@@ -339,6 +339,30 @@ class Turns(SeesSockets):
             self.check_stopped(server, end, self.trace(self.network.server), seconds=4)
 
 
+class Opened(Trace):
+    """Who opened a connection, which is older than the tracer, whatever its ports."""
+
+    def test_direction_0_is_that_of_who_opened_it(self):
+        network, ends = Network(self.lab, False, False), {}
+        tracers = []
+        for port in self.random.sample(range(1024, tracer.PORT), 4) + self.random.sample(range(32_000, 65_536), 4):
+            with network.client:
+                end = socket.create_connection(network.address, 60, (tracer.CLIENT, port))
+            ends[port] = end, network.listener.accept()[0]
+            for each in ends[port]:
+                self.addCleanup(each.close)
+        for spaces in (network.client,), (network.server,), (network.client, network.server):
+            tracers.append(Tracer(self, tracer.PORT, "--show", "turns", spaces=spaces))
+        for pair in ends.values():
+            for end, other in pair, pair[::-1]:
+                end.sendall(b"x")
+                receive(other, 1)
+        for each in tracers:
+            found = {(one["Direction"], one["SrcPort"], one["DstPort"], one.get("Initiator")) for one in each.stop()}
+            expected = {(0, port, tracer.PORT, True) for port in ends} | {(1, tracer.PORT, port, True) for port in ends}
+            self.assertEqual(found, expected, f"seed {self.seed}")
+
+
 class Data(SeesSockets):
     """Datagrams that IP does not identify: of IPv6, and of IPv4 if they are not to be fragmented."""
 

@@ -522,11 +522,9 @@ static void note_holder(struct trace *trace, const struct trace_report *report,
 			uint64_t id)
 {
 	const uint32_t pid = (uint32_t)(report->pid_tgid >> 32);
-	const bool is_turned = trace_is_lower(&report->dst, report->dst_port,
-					      &report->src, report->src_port);
 
 	if (trace->turns)
-		turns_note_holder(trace->turns, id, is_turned, pid,
+		turns_note_holder(trace->turns, id, report->direction, pid,
 				  report->command);
 	if (trace->threads)
 		threads_watch(trace->threads, pid, pid, clock_boot_ns());
@@ -537,6 +535,10 @@ static void take_existing(struct trace *trace, const struct trace_report *report
 			  const struct trace_tuple *tuple)
 {
 	const bool has_process = trace_process_is_given(&trace->process);
+	/* Direction 0 is that of the socket that opened the connection. */
+	const bool is_turned = trace_is_lower(&report->dst, report->dst_port,
+					      &report->src, report->src_port) !=
+			       report->direction;
 	struct traced *traced;
 	uint64_t id;
 	int err;
@@ -556,13 +558,13 @@ static void take_existing(struct trace *trace, const struct trace_report *report
 		trace->stats.refused_connections += !trace->list_ns;
 		return;
 	}
-	err = trace_programs_add(&trace->programs, tuple, false, &id);
+	err = trace_programs_add(&trace->programs, tuple, is_turned, &id);
 	if (err) {
 		trace->stats.refused_connections += err != -EEXIST;
 		return;
 	}
 	traced = trace_slot(trace, id);
-	traced_begin(traced, id, (uint64_t)clock_boot_ns(), false);
+	traced_begin(traced, id, (uint64_t)clock_boot_ns(), true);
 	traced_add_face(traced, tuple);
 	trace_choose(trace, traced);
 	if (traced->is_chosen)

@@ -4,6 +4,8 @@
 
 bool turn_asks(const struct turn_connection *connection, uint8_t direction)
 {
+	if (connection->has & NETOBS_TRACE_HAS_INITIATOR)
+		return !direction;
 	for (uint8_t d = 0; d < 2; d++) {
 		const struct turn_half *half = &connection->halves[d];
 		const struct turn_tuple *tuple =

@@ -234,7 +234,7 @@ bool turn_pay(struct turn_connection *connection, uint32_t n_records,
 uint32_t turn_decide(struct turn_connection *connection, int64_t took_ns,
 		     int64_t now_ns, uint32_t n_records, bool is_slow);
 
-/** @return whether requests pass in a direction, as all hosts see it: that from the higher port */
+/** @return whether requests pass in a direction: that of who opened it, or else, as all hosts see it, from the higher port */
 bool turn_asks(const struct turn_connection *connection, uint8_t direction);
 
 /** A message begins: of requests, the turn before it is over, and it is decided about its records. */
