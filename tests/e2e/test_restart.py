@@ -287,13 +287,16 @@ class Restart(RestartTest):
 class Translated(nat.NatTest, RestartTest):
     """By a router, whose programs report each translation once, to the process that reads it."""
 
+    PAUSE = .01 # the kernel has room for some 9,000 reports that nobody reads
+    MANY = 700 # conversations, of two reports each
+
     def setUp(self):
         super().setUp()
         self.a = self.router
         self.rules(nat.BASE + "add rule inet nat post oifname rs masquerade\n")
         self.receiver = traffic.make_socket(self.server, socket.SOCK_DGRAM, self.SERVER, 8080)
         self.addCleanup(self.receiver.close)
-        self.asked = 0
+        self.asked, self.pause = 0, self.PAUSE
 
     def ask(self, is_over):
         """Again and again, by a port of its own each time."""
@@ -303,7 +306,12 @@ class Translated(nat.NatTest, RestartTest):
                 self.receiver.sendto(b"x", self.receiver.recvfrom(1)[1])
                 sock.recv(1)
             self.asked += 1
-            time.sleep(0.01) # the kernel has room for some 9,000 reports that nobody reads
+            time.sleep(self.pause)
+
+    def ask_many(self):
+        """More than the reports of which a process keeps for the next one."""
+        before, self.pause = self.asked, 0
+        lab.wait_for(lambda: self.asked - before > self.MANY, "conversations")
 
     def total(self):
         """Packets of conversations in the records of the last run."""
@@ -317,9 +325,12 @@ class Translated(nat.NatTest, RestartTest):
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             asker = pool.submit(self.ask, is_over)
             try:
-                for _ in range(RESTARTS):
+                for run in range(RESTARTS):
                     time.sleep(self.random.random())
+                    if run % 2:
+                        self.ask_many()
                     self.stop()
+                    self.pause = self.PAUSE
                     total += self.total()
                     self.begin(**options)
             finally:

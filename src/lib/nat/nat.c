@@ -15,8 +15,12 @@
 #include <unistd.h>
 
 enum {
-	KEPT_BYTES = NAT_RING_BYTES / 8
-}; /* programs wake us at twice as many */
+	KEPT_BYTES = NAT_RING_BYTES / 8, /* programs wake us at twice as many */
+	/* In the ring, where all are equal: so each position is a multiple. */
+	REPORT_BYTES = sizeof(struct nat_event) + BPF_RINGBUF_HDR_SZ,
+};
+
+_Static_assert(REPORT_BYTES % 8 == 0, "there is no gap between reports");
 
 static size_t generation_size(const struct nat *nat)
 {
@@ -113,19 +117,23 @@ int nat_fd(const struct nat *nat)
 	return nat->ring ? nat->ring_fd : -1;
 }
 
-static bool are_few(const struct nat *nat)
+static uint64_t count_from(const struct nat *nat, uint64_t position)
 {
-	return __atomic_load_n(nat->produced, __ATOMIC_SEQ_CST) - nat->kept <=
-	       KEPT_BYTES;
+	return __atomic_load_n(nat->produced, __ATOMIC_SEQ_CST) - position;
 }
 
-/* Keep the kernel from overwriting the reports from @kept on, unless they are too many. */
-static void spare_reports(const struct nat *nat)
+/* Keep the kernel from overwriting the reports from @kept on; of too many, the last ones. */
+static void spare_reports(struct nat *nat)
 {
-	if (are_few(nat))
-		__atomic_store_n(nat->consumed, nat->kept, __ATOMIC_SEQ_CST);
+	const uint64_t n_bytes = count_from(nat, nat->kept);
+
+	if (n_bytes > KEPT_BYTES)
+		nat->kept += (n_bytes - KEPT_BYTES + REPORT_BYTES - 1) /
+			     REPORT_BYTES * REPORT_BYTES;
+	nat->kept = min_u64(nat->kept, nat->read);
+	__atomic_store_n(nat->consumed, nat->kept, __ATOMIC_SEQ_CST);
 	/* Programs may have written over them before that. */
-	if (!are_few(nat))
+	if (count_from(nat, nat->kept) > NAT_RING_BYTES / 2)
 		__atomic_store_n(nat->consumed, nat->read, __ATOMIC_RELEASE);
 }
 

@@ -64,7 +64,7 @@ void nat_forget(struct nat *nat, uint32_t generation);
  * The other generation has been drained: reports that came before the latest nat_forget() but one are not
  * needed any more. Later ones stay in the ring, read or not, for a process that takes over the tables: it
  * reads them again with the entries that this one leaves, those of a drain that it did not end included.
- * Too many are not kept.
+ * Of too many, the last ones are kept.
  */
 void nat_keep(struct nat *nat);
 
