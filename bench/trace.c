@@ -30,7 +30,7 @@ static const char *const names[SUBJECTS] = { "none", "empty", "not watched",
 
 enum {
 	TURN = 10000, /* switches there and back */
-	IDLE_S = 11,  /* after that long, no thread is watched any more */
+	IDLE_S = 70,  /* after that long, no thread is watched any more */
 };
 
 /* Two processes, and what they are asked and answer by. */
@@ -132,16 +132,17 @@ static int attach(const struct subjects *subjects, int subject)
 									    -EIO;
 }
 
-static void detach(const struct subjects *subjects)
+static int detach(const struct subjects *subjects)
 {
 	switches_bpf__detach(subjects->empty);
 	threads_sweep(subjects->threads, clock_boot_ns() + IDLE_S * NSEC_PER_SEC);
+	return threads_are_attached(subjects->threads) ? -EBUSY : 0;
 }
 
 /* A first turn, which does not count, fills the caches. */
 static int take_turn(const struct subjects *subjects, int subject, double *ret_ns)
 {
-	int err = attach(subjects, subject);
+	int err = attach(subjects, subject), detached;
 	int64_t before_ns = 0;
 
 	for (int i = 0; !err && i < 2; i++) {
@@ -152,8 +153,8 @@ static int take_turn(const struct subjects *subjects, int subject, double *ret_n
 		threads_sweep(subjects->threads, clock_boot_ns());
 	}
 	*ret_ns = (double)(cpu_ns(&subjects->pair) - before_ns) / (2 * TURN);
-	detach(subjects);
-	return signals_are_stopping() ? -EINTR : err;
+	detached = detach(subjects);
+	return signals_are_stopping() ? -EINTR : err ?: detached;
 }
 
 /* @samples: of each subject, for each round */
