@@ -37,7 +37,8 @@ static const struct args_command command = {
 		"drain     ns per flow from the kernel's table to records, and memory use\n"
 		"export    records/s through sinks, such as 'json:/dev/null' or\n"
 		"          'kafka://HOST/TOPIC'; by default those that need no collector\n"
-		"trace     ns per switch of threads, while the tracer watches some\n",
+		"trace     ns per switch of threads, while the tracer watches some, and per\n"
+		"          message of a connection, while it traces another one\n",
 };
 
 /* ---- Values ------------------------------------------------------------------ */

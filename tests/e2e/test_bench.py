@@ -68,8 +68,9 @@ class Bench(lab.LabTest):
 
     def test_trace(self):
         *results, verdict = self.bench("trace", "--rounds", "1")["results"]
-        self.assertEqual(["none", "empty", "not watched", "watched"], [one["programs"] for one in results])
-        self.assertGreater(min(one["ns_per_switch"] for one in results), 0)
+        self.assertEqual(["none", "empty", "not watched", "watched", "byte by TCP", "byte, armed", "64 KiB by TCP",
+                          "64 KiB, armed"], [one["programs"] for one in results])
+        self.assertGreater(min(one["ns_per_message"] for one in results), 0)
         self.assertEqual("verdict", verdict["programs"])
         self.assertGreater(verdict["cpu_s"], 0)
 
